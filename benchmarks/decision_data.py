@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from experiments.files import DATASETS, default_folder
@@ -125,6 +126,25 @@ def news(n: int = 4000, d: int = 50) -> Dataset | None:
     found = TfidfVectorizer(stop_words="english", min_df=3).fit_transform([row["text"] for row in rows])
     labels = np.unique([row["label"] for row in rows], return_inverse=True)[1]
     return TruncatedSVD(d, random_state=0).fit_transform(found), labels.astype(np.int64)
+
+
+def frames() -> dict[str, tuple[Any, str]]:
+    """Tables as people have them, with categories, gaps and yes or no, each with its label column.
+
+    They are those of scikit-learn, and CSV files in the folder "tables" of the data, as far as these are at hand.
+    """
+    import pandas as pd
+    from sklearn import datasets
+
+    found = {f"{name}, scikit-learn": (getattr(datasets, f"load_{name}")(as_frame=True).frame, "target")
+             for name in ("iris", "wine", "breast_cancer")}  # fmt: skip
+    labels = {"adult": "income", "german_credit": "risk", "titanic": "survived", "penguins": "species",
+              "diamonds": "cut", "abalone": "rings", "banknote": "forged"}  # fmt: skip
+    for name, label in labels.items():
+        path = default_folder() / "tables" / f"{name}.csv.gz"
+        if path.is_file():
+            found[name] = pd.read_csv(path), label
+    return found
 
 
 # ------------------------------------------------------------------ all of them

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import sotdd
-from benchmarks.decision_data import laws
+from benchmarks.decision_data import frames, laws
 from benchmarks.decision_peers import EnergyReference
 from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
@@ -31,6 +31,25 @@ def references(simulations: int, n: int = 200, batches: tuple[int, ...] = (10, 5
                 found.append(reference.test(batch, n_permutations=99).rejects(LEVEL))
             alarms.append(share(found))
         lines.append([name, *alarms])
+        print(lines[-1], flush=True)
+    return lines
+
+
+def tables(simulations: int, n: int = 150, m: int = 100) -> list[list[str]]:
+    """How often two samples of one real table, read as tables are by default, are called different at 5 %."""
+    lines = [["table", "features", "test, %", "reference, %"]]
+    for name, (whole, label) in frames().items():
+        tested, checked, widths = [], [], []
+        for simulation in range(simulations):
+            rows = np.random.default_rng(simulation).permutation(len(whole))
+            first = min(n, len(whole) * 3 // 5)
+            a, b = whole.iloc[rows[:first]], whole.iloc[rows[first : first + m]]
+            settings: dict[str, Any] = {"label": label, "n_projections": 64, "seed": simulation, "device": "cpu"}
+            tested.append(sotdd.test(a, b, n_permutations=99, **settings).rejects(LEVEL))
+            reference = sotdd.DriftReference.fit(a, **settings)
+            checked.append(reference.test(b, n_permutations=99).rejects(LEVEL))
+            widths.append(reference.projections.n_features)
+        lines.append([name, f"{np.median(widths):.0f}", share(tested), share(checked)])
         print(lines[-1], flush=True)
     return lines
 

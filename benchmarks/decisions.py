@@ -2,7 +2,8 @@
 
 How often are two samples of one law called different, what does the test find beside others, does a drift gate keep its
 promise, is the same law nearest? Shares are in per cent with one standard error. Texts are those of AG News
-(`python -m experiments.files ag_news`): without them their lines are left out.
+(`python -m experiments.files ag_news`), and tables are CSV files in the folder "tables" of the data: without them their
+lines are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import sotdd
 from benchmarks.decision_causes import causes
 from benchmarks.decision_data import laws
-from benchmarks.decision_drift import checks, references, series
+from benchmarks.decision_drift import checks, references, series, tables
 from benchmarks.decision_power import powers, share
 from benchmarks.ordinary import halves, table
 from sotdd.basics.errors import SotddError
@@ -159,6 +160,7 @@ RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "stability": lambda part: stability(10 // part),
     "references": lambda part: references(120 // part),
     "checks": lambda part: checks(120 // part),
+    "tables": lambda part: tables(400 // part),
     "series": lambda part: series(16 // part),
     "ranking": lambda part: ranking(20 // part),
     "speed": lambda part: speed() if part == 1 else speed((200,)),

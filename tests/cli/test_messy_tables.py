@@ -48,6 +48,11 @@ def test_reading_options(sotdd):
     assert "8 of 120 rows, age (6), income (3)" in sotdd(
         "distance people.csv gaps.csv --label churned --missing error", code=2
     )
+    other = sotdd("distance people.csv people.csv::exclude=age --label churned", code=2)
+    assert "has no column 'age'" in other
+    assert other.rstrip().endswith("by renaming them or by --features.")
+    told = sotdd("distance people.csv age_as_text.csv --label churned", code=2)
+    assert told.rstrip().endswith("by --exclude or --na-values.")
     assert "(s-OTDD" in sotdd("distance people.csv gaps.csv --label churned --one-hot false --na-values x+y")
     assert "112 points" in sotdd("distance people.csv gaps.csv --label churned --missing drop")
     assert "filled in by the mean" in sotdd("distance people.csv gaps.parquet --label churned")

@@ -179,7 +179,7 @@ def test_transforms(xy, folder):
         {"label": 1.5}, {"features": []}, {"features": "x"}, {"label": "x"}, {"split": "train"}, {"split": np.ones(3)},
         {"broken": "skip"}, {"broken": "mend"}, {"image_size": (1, 2, 3)}, {"image_size": 0}, {"image_mode": "CMYK"},
         {"image_mode": np.ones(2)}, {"transform": 3}, {"bins": 0}, {"max_points": 0}, {"max_points": 2.5}, {"seed": -1},
-        {"drop_missing": "yes"}, {"table": "x"}, {"query": "x"},
+        {"table": "x"}, {"query": "x"},
         {"na_values": "x"}, {"missing": "x"}, {"one_hot": 1}, {"dates": 3}, {"exclude": 5},
         {"separator": ";"},
     ],
@@ -273,10 +273,10 @@ def test_missing_labels(xy, folder):
     masked = np.ma.array(y, mask=[place in (3, 70) for place in range(N)])
     for source in [(x, holes), (x, masked), "t.csv", "t.parquet", pairs(x, holes), frame, pl.from_pandas(frame)]:
         assert "2 labels" in refusal(source)
-        opened = open_dataset(source, drop_missing=True)
+        opened = open_dataset(source, missing="drop")
         same(opened, (np.delete(x, [3, 70], axis=0), np.delete(y, [3, 70])))
         assert opened.remarks[-1] == Remark("labels missing", rows=2)
-    assert "no rows" in refusal((x, [None] * N), drop_missing=True)
+    assert "no rows" in refusal((x, [None] * N), missing="drop")
 
 
 def test_names_of_classes_that_are_documents_are_refused(xy, folder):

@@ -147,7 +147,7 @@ def test_unknown_class_labels_are_missing(hub):
     data = hub.Dataset.from_dict({"x": [1, 2, 3, 4], "label": [0, -1, 1, None]}, features=schema)
     for source, more in [(data, {}), (data.to_iterable_dataset(), {"max_points": 4})]:
         assert "2 labels" in refusal(source, **more)
-        assert open_dataset(source, drop_missing=True, **more).rows(slice(None))[:, 0].tolist() == [1, 3]
+        assert open_dataset(source, missing="drop", **more).rows(slice(None))[:, 0].tolist() == [1, 3]
 
 
 def test_saved_folders_that_are_damaged(folder, hub):

@@ -106,6 +106,8 @@ def test_frames_are_called_by_argument_and_columns_by_name(rng):
     one = customers(rng)
     with pytest.raises(SotddError, match=r"'b' has no column 'age' and has 'years', unlike dataset 'a'"):
         sotdd.distance(one, one.rename(columns={"age": "years"}), label="churned")
+    with pytest.raises(SotddError, match=r"'b' has no column 'city', unlike dataset 'a'"):
+        sotdd.distance(one, one.drop(columns="city"), label="churned")
     one.loc[3, "age"] = np.inf
     with pytest.raises(SotddError, match=r"'b' .*row 3, column 'age'"):
         sotdd.distance(customers(rng), one, label="churned")

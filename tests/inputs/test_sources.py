@@ -19,7 +19,7 @@ import sotdd
 from inputs.helpers import D, frame_of, read, refusal, same
 from sotdd import open_dataset
 from sotdd.inputs.reading import OPTIONS, Reading, ReadingSettings
-from sotdd.inputs.sources import parse_option, write_source
+from sotdd.inputs.sources import SourceText, write_source
 
 
 def test_every_source_opens_as_the_same_points_and_labels(xy, folder):
@@ -108,7 +108,7 @@ def test_missing_empty_truncated_foreign_and_changed_files(folder, kind):
 @pytest.mark.parametrize(
     "text",
     ["x.csv::label", "x.csv::colour=red", "x.csv::max_points=many", "x.csv::image_size=3xy", "hf:nowhere",
-     "x.csv::drop_missing=maybe", "nowhere.csv"],
+     "x.csv::dates=maybe", "nowhere.csv"],
 )  # fmt: skip
 def test_source_texts_that_cannot_be_read(folder, text):
     assert text.rpartition(":")[2].partition("=")[0] in refusal(text)
@@ -118,9 +118,8 @@ def test_options_are_said_once_and_written_as_they_are_read():
     shown = inspect.signature(open_dataset).parameters
     assert [*shown][2:] == [*OPTIONS] == [*ReadingSettings.__annotations__]
     asked = {"label": None, "features": ["a", "b"], "one_hot": True, "image_size": (3, 2), "bins": 4, "missing": "mean"}
-    written = write_source("t.csv", **asked).removeprefix("t.csv::").split(",")
-    parsed = {option.partition("=")[0]: parse_option(*option.split("=")) for option in written}
-    assert Reading.of(**parsed) == Reading.of(**asked)
+    parsed = SourceText.parse(write_source("t.csv", **asked))
+    assert (parsed.path, Reading.of(**parsed.options)) == ("t.csv", Reading.of(**asked))
 
 
 def test_source_texts_that_are_no_path(folder):

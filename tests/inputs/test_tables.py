@@ -147,11 +147,11 @@ def test_the_share_of_gaps_counts_and_means_are_pooled(rng):
 
 def test_missing_flags_categories_dates_and_labels():
     flags, times = pd.array([True, None, False, True], "boolean"), ["1970-01-02", "1970-01-04", None, "1970-01-03"]
-    kinds, labels = ["a", None, "b", "b"], ["u", "v", "v", None]
+    kinds, labels = ["a", None, "b", "b"], ["u", "v", "v", "u"]
     frame = pd.DataFrame({"flag": flags, "kind": kinds, "at": pd.to_datetime(times), "label": labels})
     for source in (frame, pl.from_pandas(frame)):
-        assert "2 of 4 rows" in refusal(source, dates=True, drop_missing=True, missing="error")
-        opened = open_dataset(source, dates=True, drop_missing=True)
+        assert "2 of 4 rows" in refusal(source, dates=True, missing="error")
+        opened = open_dataset(source, dates=True)
         assert opened.columns == (
             "flag",
             "flag is missing",
@@ -161,8 +161,10 @@ def test_missing_flags_categories_dates_and_labels():
             "at",
             "at is missing",
         )
-        expected = [[1, 0, 1, 0, 0, 1, 0], [2 / 3, 1, 0, 0, 1, 3, 0], [0, 0, 0, 1, 0, 2, 1]]
+        expected = [[1, 0, 1, 0, 0, 1, 0], [2 / 3, 1, 0, 0, 1, 3, 0], [0, 0, 0, 1, 0, 2, 1], [1, 0, 0, 1, 0, 2, 0]]
         np.testing.assert_allclose(opened.rows(slice(None)), expected, rtol=1e-6)
+    frame.loc[3, "label"] = None
+    for source in (frame, pl.from_pandas(frame)):
         assert open_dataset(source, dates=True, missing="drop").rows(slice(None)).tolist() == [[1, 1, 1]]
         assert "label that is missing" in refusal(source, dates=True)
 
@@ -203,6 +205,27 @@ def test_categories_are_those_of_all_tables(here):
     assert found.columns == one.columns
     assert any("city=Paris" in str(remark) for remark in found.remarks)
     assert sotdd.sketch(other, projections).distance(sotdd.sketch(one, projections)).value > 0
+
+
+def test_a_category_that_is_something_else_in_one_table(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=90), "kind": ["u", "v", "w"] * 30, "label": 0})
+    empty, numbers = frame.assign(kind=None), frame.assign(kind=frame["x"])
+    for place, pair in enumerate(((empty, frame), (frame, empty))):
+        opened = sotdd.inputs.open_pair(*pair)
+        shares = opened[place].features[
+            :, [opened[0].columns.index(f"kind{end}") for end in ("=u", "=v", " is missing")]
+        ]
+        assert shares.mean(axis=0).tolist() == [0, 0, 1]
+        assert str(opened[place].judged) == "judged 2 of 2 columns"
+    reference = sotdd.DriftReference.fit(frame, n_projections=16)
+    batch = reference.open_batch(empty)
+    assert (batch.features[:, 1:].max(), batch.origin.rows_lost) == (0, 90)
+    with pytest.raises(SotddError, match=r"'kind' .* holds numbers in dataset 'batch'"):
+        reference.open_batch(numbers)
+    text = frame.assign(kind=[f"note {k}" for k in range(90)])  # in one of them, so it is left out of both
+    for pair in ((frame, text), (text, frame)):
+        for opened in sotdd.inputs.open_pair(*pair):
+            assert (opened.columns, str(opened.judged)) == (("x",), "judged 1 of 2 columns (left out: kind, free text)")
 
 
 def test_many_values_are_pooled_alike_in_all_tables(rng):

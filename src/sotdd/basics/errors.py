@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 
@@ -28,22 +28,30 @@ class SotddError(ValueError):
     SotddError('n_projections is 0: expected an integer of at least 1.')
     >>> SotddError("the features are too large for float32", use={"scale": "pooled"})
     SotddError("the features are too large for float32: use scale='pooled'.")
+    >>> SotddError("'b' has no column 'age', unlike 'a': choose others", by=("features", "exclude"))
+    SotddError("'b' has no column 'age', unlike 'a': choose others by features or exclude.")
     """
 
     def __init__(
-        self, message: object = "", *, setting: str | None = None, use: Mapping[str, object] | None = None
+        self,
+        message: object = "",
+        *,
+        setting: str | None = None,
+        use: Mapping[str, object] | None = None,
+        by: Sequence[str] = (),
     ) -> None:
         self.message: object = message
         self.setting: str | None = setting
         self.use: Mapping[str, object] | None = use
+        self.by: Sequence[str] = by
         super().__init__(self.say(in_python))
 
     def say(self, naming: Naming) -> str:
-        """The line: the setting it is about first, what arrived, and the settings to use instead."""
+        """The line: the setting it is about first, what arrived, and the settings to use instead or to mend it by."""
         subject = "" if self.setting is None else f"{naming(self.setting)} "
         advice = ", ".join(naming(name, value) for name, value in (self.use or {}).items())
-        # Names in it are those of the data.
-        return one_line(f"{subject}{self.message}{f': use {advice}.' if advice else ''}")
+        means = f" by {' or '.join(map(naming, self.by))}." if self.by else f": use {advice}." if advice else ""
+        return one_line(f"{subject}{self.message}{means}")  # names in it are those of the data
 
 
 class OutOfRange(SotddError):  # noqa: N818  # the name says what is wrong

@@ -21,8 +21,8 @@ from sotdd.basics.files import refuse_unwritable
 from sotdd.basics.remarks import Naming, Remark, in_python
 from sotdd.basics.text import say_count, show
 from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, show_work, wants_bar
-from sotdd.inputs.reading import DEFAULTS, Option, reading_options
-from sotdd.inputs.sources import parse_option, write_source
+from sotdd.inputs.reading import DEFAULTS, OPTIONS, Option
+from sotdd.inputs.sources import write_source
 from sotdd.projections.drawing import DRAWING
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     """
     groups: dict[str, _Known] = {"reading": {}, "drawing": {}, "measuring": {}}
     if "reading" in names:
-        groups["reading"] = {name: (option, getattr(DEFAULTS, name)) for name, option in reading_options().items()}
+        groups["reading"] = {name: (one, getattr(DEFAULTS, name)) for name, one in OPTIONS.items() if one.type}
     if "drawing" in names:
         groups["drawing"] = {name: (option, defaults.get(name, usual)) for name, (option, usual) in _DRAWING.items()}
     groups["measuring"] = {
@@ -335,7 +335,7 @@ def _read_chosen(known: _Known, given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in chosen.items():
         option = known[name][0]
         if isinstance(value, str) and option.parse is not None:
-            chosen[name] = parse_option(name, value) if name in reading_options() else option.parse(value)
+            chosen[name] = option.parse(value)
     return chosen
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import arrange
+from sotdd.inputs.agreement import drop_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.reading import OPTIONS
@@ -111,15 +111,12 @@ class BatchReading:
         """A batch without the columns that the reference does not have, which a remark names."""
         if self.columns is None or data.columns is None:
             return data
-        wanted = set(map(data.origin.find_column, self.columns))
-        own = dict.fromkeys(map(data.origin.find_column, data.columns))
-        others = tuple(column for column in own if column not in wanted)
-        if not others or len(others) == len(own):
+        wanted = set(data.find_columns(self.columns))
+        others = tuple(column for column in data.table if column not in wanted)
+        if not others or len(others) == len(data.table):
             return data
-        kept = tuple(name for name in data.columns if data.origin.find_column(name) in wanted)
-        categories = {name: one for name, one in data.origin.categories.items() if name in wanted}
-        arranged = arrange(replace(data, origin=replace(data.origin, categories=categories)), kept)
-        return replace(arranged, origin=arranged.origin.also(Remark("columns not in reference", columns=others)))
+        fewer = drop_columns(data, others)
+        return replace(fewer, origin=fewer.origin.also(Remark("columns not in reference", columns=others)))
 
     def _with_classes(self, data: LabelledData) -> LabelledData:
         """A batch with its targets cut where those of the reference were: bins of its own would hide a shift."""

@@ -388,8 +388,8 @@ class Commonest:
         # P(any value k times or more) is at most P(Bin(m, q) ≥ k) / q: rarer values contribute in proportion at most.
         chances = np.minimum(1.0, bdtrc(counts - 1.0, len(rows), most) / most) * len(counts)
         if batch.columns is not None:  # categories and marks of gaps have few values anyway
-            numbers = [batch.origin.find_column(name) == name for name in batch.columns]
-            chances = np.where(numbers, chances, 1.0)
+            made = batch.group_features()
+            chances = np.where([name in made for name in batch.columns], 1.0, chances)
         feature = int(np.argmin(chances))
         name = f"feature {feature}" if batch.columns is None else f"column {batch.columns[feature]!r}"
         often = f"{values[feature]:.4g} in {counts[feature]:,} of {say_count(len(rows), 'point')}"

@@ -19,7 +19,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.compute.engine import Sorted
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.run import Collector, run
-from sotdd.inputs.labels import class_codes
+from sotdd.inputs.labels import Labels as NumberedLabels
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Quantiles, Summaries
@@ -172,9 +172,9 @@ def _find_memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
         return y.to(dtype)
     if isinstance(y, torch.Tensor):
         y = y.detach().cpu()
-    classes, codes = class_codes(y, len(x), x_name)
-    index = torch.tensor(codes, dtype=torch.int64, device=x.device)
-    return torch.nn.functional.one_hot(index, len(classes)).to(dtype)
+    labels = NumberedLabels.of_classes(y, len(x), x_name)
+    index = torch.tensor(labels.codes, dtype=torch.int64, device=x.device)
+    return torch.nn.functional.one_hot(index, len(labels.classes)).to(dtype)
 
 
 def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:

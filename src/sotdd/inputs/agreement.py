@@ -8,7 +8,7 @@ of them together are features; where values of a column are missing in any of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,14 +28,11 @@ from sotdd.inputs.tensors import DeviceFeatures
 _SHOWN = 6
 # Fewer features than this are no pixels.
 FEWEST_PIXELS = 16
-# About this many rows, at even steps, are looked at.
-_ROWS = 32
-# Bytes reach beyond this in any picture that is not black.
-_BRIGHT = 32
-_ROUNDING = 1e-6
+# So many rows tell whether pixels are bytes, which are larger than this in any picture that is not black.
+_ROWS, _BRIGHT = 32, 32
 
 # Whether a dataset holds bytes or fractions of them. Matrices ask for every pair, and points on a device are far away.
-_SEEN: WeakKeyDictionary[LabelledData, str] = WeakKeyDictionary()
+_RANGES: WeakKeyDictionary[LabelledData, str] = WeakKeyDictionary()
 
 
 def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
@@ -56,54 +53,52 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     >>> match_columns([a, b])[1].features
     array([[1., 2.]])
     """
-    tables = [data for data in datasets if data.columns is not None]
+    tables = {data: data.table for data in datasets if data.columns is not None}
     if len(tables) < 2:
         return list(datasets)
-    used = {data: dict.fromkeys(map(data.origin.find_column, data.columns or ())) for data in tables}
-    left = {(column, data): why for data in tables for column, why in data.origin.left_out.items()}
+    first = next(iter(tables))
+    used = {column for table in tables.values() for column in table}
     dropped: dict[str, LeftOut] = {}  # free text in one dataset, and categories in all others
-    for (column, data), why in left.items():
-        users = [user for user in tables if column in used[user]]
-        if not users or why.why == "empty":
-            continue
-        if why.why != "free text" or any(column not in user.origin.categories for user in users):
-            raise _other_kind(column, f"dataset {users[0].name!r}", data, why)
-        dropped[column] = why
-    first = tables[0]
-    empty = [column for column, data in left if data is first and any(column in own for own in used.values())]
-    columns = tuple(column for column in dict.fromkeys([*used[first], *empty]) if column not in dropped)
     for data in tables:
-        own = [column for column in used[data] if column not in dropped]
-        own += [column for column in columns if column in data.origin.left_out and column not in own]
-        find_places(columns, tuple(own), f"dataset {data.name!r}", f"dataset {first.name!r}")
-    features = list_features(columns, tables)
-    means = {column: _find_mean(column, tables) for column in columns if f"{column}{IS_MISSING}" in features}
-    return [data if data.columns is None else arrange(_leave_out(data, dropped), features, means) for data in datasets]
+        for column, left in data.origin.left_out.items():
+            if column not in used or left.why == "empty":
+                continue
+            users = [user for user, table in tables.items() if column in table]
+            if left.why != "free text" or any(column not in user.origin.categories for user in users):
+                raise _other_kind(column, f"dataset {users[0].name!r}", data, left)
+            dropped[column] = left
+    columns = [*tables[first], *(column for column in first.origin.left_out if column in used)]
+    features = list_features([column for column in dict.fromkeys(columns) if column not in dropped], [*tables])
+    lacking = {name.removesuffix(IS_MISSING) for name in features if name.endswith(IS_MISSING)}
+    centre = np.array([_find_mean(name, [*tables]) if name in lacking else np.nan for name in features])
+    return [order_columns(_leave_out(data, dropped), features, f"dataset {first.name!r}", centre) for data in datasets]
+
+
+def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledData:
+    """The dataset without those of these columns that it has as categories, which its origin then names."""
+    own = {column: left for column, left in columns.items() if column in data.origin.categories}
+    if not own:
+        return data
+    fewer = drop_columns(data, own)
+    return replace(fewer, origin=replace(fewer.origin, left_out={**fewer.origin.left_out, **own}))
 
 
 def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> Names:
     """The features that the columns of tables make, categories by the values that all of them have together."""
-    origins = [one.origin for one in datasets]
-    if not any(origin.categories or origin.gaps or origin.left_out for origin in origins):
-        return tuple(columns)
     features: list[str] = []
-    own = [set(one.columns or ()) for one in datasets]
+    lacking = {column for data in datasets for column in (*data.origin.missing, *data.origin.left_out)}
+    whole = reversed(datasets)  # of several, errors name the first
+    numbers = {name: data for data in whole for name in data.columns or () if name not in data.origin.categories}
     for column in columns:
-        categories = [one.origin.categories[column] for one in datasets if column in one.origin.categories]
-        masks = [one.origin.gaps[column] for one in datasets if column in one.origin.gaps]
-        empty = any(column in one.origin.left_out for one in datasets)
-        numbers = any(
-            column in names and column not in origin.categories for names, origin in zip(own, origins, strict=True)
-        )
-        if not categories or all(one.flag is not None for one in categories):
+        categories = {data: data.origin.categories[column] for data in datasets if column in data.origin.categories}
+        if all(one.flag is not None for one in categories.values()):
             features.append(column)
-        elif numbers:
-            kept = next(one for one in datasets if column not in one.origin.categories)
-            other = next(one for one in datasets if column in one.origin.categories)
-            raise _other_kind(column, f"dataset {kept.name!r}", other, other.origin.categories[column].number)
+        elif column in numbers:
+            other, one = next(iter(categories.items()))
+            raise _other_kind(column, f"dataset {numbers[column].name!r}", other, one.number)
         else:
-            features += [f"{column}={value}" for value in _list_values(categories)]
-        if empty or any(mask.any() for mask in masks) or any((one.codes == MISSING).any() for one in categories):
+            features += [f"{column}={value}" for value in _list_values([*categories.values()])]
+        if column in lacking:
             features.append(f"{column}{IS_MISSING}")
     return tuple(dict.fromkeys(features))
 
@@ -112,34 +107,39 @@ def _list_values(categories: Sequence[Category]) -> list[str]:
     """The values of a category that are features: in order, and last the one that stands for all others."""
     counts: Counter[str] = Counter()
     for one in categories:
-        counts.update(dict(zip(one.values, np.bincount(one.codes[one.codes >= 0]).tolist(), strict=False)))
-    present = sorted((value for value in counts if counts[value]), key=lambda value: (-counts[value], value))
+        counts.update(one.count_values())
+    present = sorted(counts, key=lambda value: (-counts[value], value))
     most = max(one.most for one in categories)
     pooled = len(present) > most or any((one.codes == UNKNOWN).any() for one in categories)
     return sorted(present[:most]) + ([OTHER] if pooled else [])
 
 
-def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | None = None) -> LabelledData:
+def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | None = None) -> LabelledData:
     """A table with these features: its numbers, marks of its categories, and marks of what is missing.
 
-    Values that are missing become the ``means`` of their columns. What is not in the table is zero.
+    Values that are missing become the ``centre`` (d,) of their feature. What is not in the table is zero.
     """
-    assert data.columns is not None
-    own = {name: place for place, name in enumerate(data.columns)}
-    gaps, n_points = _find_gaps(data, columns), data.n_points
+    origin, n_points = data.origin, data.n_points
+    own = {name: place for place, name in enumerate(data.columns or ())}
+    made = data.find_columns(columns)
+    marked = [column for name, column in zip(columns, made, strict=True) if name == f"{column}{IS_MISSING}"]
+    nowhere = {column: np.full(n_points, column in origin.left_out) for column in marked}
+    gaps = {column: mask for column, mask in {**nowhere, **origin.gaps}.items() if column not in origin.categories}
     order = np.full(len(columns), -1)
     marks: dict[int, tuple[NDArray[Any], list[Any]]] = {}
     fills: dict[int, tuple[NDArray[np.bool_], float]] = {}
-    for place, name in enumerate(columns):
-        column, base = data.origin.find_column(name), name.removesuffix(IS_MISSING)
-        if (category := data.origin.categories.get(column)) is not None:
-            marks[place] = category.codes, _find_codes(category, column, columns, name)
-        elif base != name and base in gaps:
-            marks[place] = gaps[base], [True]
+    for place, (name, column) in enumerate(zip(columns, made, strict=True)):
+        if column in origin.categories:
+            marks[place] = (
+                origin.categories[column].codes,
+                _find_codes(origin.categories[column], column, name, columns),
+            )
+        elif name != column and column in gaps:
+            marks[place] = gaps[column], [True] if name == f"{column}{IS_MISSING}" else []
         else:
             order[place] = own.get(name, -1)
-            if name in gaps and means is not None and np.isfinite(means.get(name, np.nan)):
-                fills[place] = gaps[name], means[name]
+            if name in gaps and centre is not None and np.isfinite(centre[place]):
+                fills[place] = gaps[name], float(centre[place])
     dtype = np.result_type(data.features.dtype, np.float32) if fills else data.features.dtype
     taken = order[order >= 0]
 
@@ -160,31 +160,18 @@ def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | Non
         features = StreamedFeatures(data.name, (n_points, len(columns)), dtype, make)
     else:
         features = make(slice(None))
-    return replace(data, features=features, columns=columns, origin=replace(data.origin, gaps=gaps))
+    return replace(data, features=features, columns=columns, origin=replace(origin, gaps=gaps))
 
 
-def _find_gaps(data: LabelledData, columns: Names) -> dict[str, NDArray[np.bool_]]:
-    """Where values of numbers are missing, also of columns in which they are missing nowhere, or throughout."""
-    gaps = dict(data.origin.gaps)
-    for name in columns:
-        base = name.removesuffix(IS_MISSING)
-        if base != name and base in columns and base not in data.origin.categories and name not in (data.columns or ()):
-            gaps.setdefault(base, np.full(data.n_points, base in data.origin.left_out))
-    return gaps
-
-
-def _find_codes(category: Category, column: str, columns: Names, name: str) -> list[int]:
+def _find_codes(category: Category, column: str, name: str, columns: Names) -> list[int]:
     """The codes of a category that a feature marks."""
-    codes = {value: code for code, value in enumerate(category.values)}
+    codes = {f"{column}={value}": code for code, value in enumerate(category.values)}
     if name == f"{column}{IS_MISSING}":
         return [MISSING]
-    if name == column:
-        return [codes.get(category.flag or "", UNKNOWN)] if category.flag in codes else []
-    value = name[len(column) + 1 :]
-    if value != OTHER:
-        return [codes[value]] if value in codes else []
-    told = {other[len(column) + 1 :] for other in columns if other.startswith(f"{column}=")} - {OTHER}
-    return [UNKNOWN, *(code for other, code in codes.items() if other not in told)]
+    if name == f"{column}={OTHER}":
+        return [UNKNOWN, *(code for value, code in codes.items() if value not in columns or value == name)]
+    wanted = f"{column}={category.flag}" if name == column else name
+    return [codes[wanted]] if wanted in codes else []
 
 
 def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
@@ -201,13 +188,13 @@ def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
     return total / count if count else np.nan
 
 
-def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledData:
-    """The dataset without some columns of categories."""
-    own = {column: left for column, left in columns.items() if column in data.origin.categories}
-    if not own:
-        return data
-    categories = {name: one for name, one in data.origin.categories.items() if name not in own}
-    return replace(data, origin=replace(data.origin, categories=categories, left_out={**data.origin.left_out, **own}))
+def drop_columns(data: LabelledData, columns: Collection[str]) -> LabelledData:
+    """A table without some of its columns."""
+    own = data.columns or ()
+    kept = tuple(name for name, column in zip(own, data.find_columns(own), strict=True) if column not in columns)
+    categories = {name: one for name, one in data.origin.categories.items() if name not in columns}
+    gaps = {name: mask for name, mask in data.origin.gaps.items() if name not in columns}
+    return arrange(replace(data, origin=replace(data.origin, categories=categories, gaps=gaps)), kept)
 
 
 def order_columns(
@@ -219,85 +206,79 @@ def order_columns(
     Values that are missing become the ``centre`` of their column, and where the owner has no feature that says so,
     their rows count as not judged whole.
     """
-    if (
-        columns is None
-        or data.columns is None
-        or (data.columns == columns and (centre is None or not data.origin.gaps))
-    ):
+    if columns is None or data.columns is None:
         return data
-    wanted = _find_wanted(data, columns, owner)
-    own = dict.fromkeys(map(data.origin.find_column, data.columns))
-    empty = [column for column in wanted if column in data.origin.left_out and column not in own]
-    find_places(wanted, (*own, *empty), f"dataset {data.name!r}", owner)
-    means = None if centre is None else dict(zip(columns, centre.tolist(), strict=True))
-    arranged = arrange(data, columns, means)
-    new = _find_new_values(data, set(columns))
-    said = [Remark("new values", owner=owner, values=new)] if new else []
-    return _remark_gaps(replace(arranged, origin=arranged.origin.also(*said)), set(columns), owner)
-
-
-def _find_wanted(data: LabelledData, columns: Names, owner: str) -> Names:
-    """The columns of a table that features are made of; one that holds something else is refused."""
-    origin, wanted = data.origin, dict[str, None]()
-    for name in columns:
-        base = name.removesuffix(IS_MISSING)
-        column = base if base != name and base in columns else origin.find_column(name)
-        title = name if name in origin.left_out else name.partition("=")[0]
-        left = origin.left_out.get(title)
-        if left is not None and left.why != "empty" and column not in (data.columns or ()):
-            raise _other_kind(title, owner, data, left)
-        if column == name and column in origin.categories and origin.categories[column].flag is None:
-            raise _other_kind(column, owner, data, origin.categories[column].number)
-        wanted[column] = None
-    return tuple(wanted)
-
-
-def _find_new_values(data: LabelledData, known: set[str]) -> Names:
-    """The values of categories that are not among the known features, where these have none for others."""
-    return tuple(
+    if data.columns == columns and (centre is None or not data.origin.gaps):
+        return data
+    made, table = data.find_columns(columns), data.table
+    for name, column in zip(columns, made, strict=True):
+        _refuse_other_kind(name, column, data, owner)
+    empty = [column for column in made if column in data.origin.left_out and column not in table]
+    find_places(tuple(dict.fromkeys(made)), (*table, *empty), f"dataset {data.name!r}", owner)
+    arranged = arrange(data, columns, centre)
+    known = set(columns)
+    new = tuple(
         f"{column}={value}"
         for column, one in data.origin.categories.items()
         if column not in known and f"{column}={OTHER}" not in known
-        for value, count in zip(one.values, np.bincount(one.codes[one.codes >= 0]).tolist(), strict=False)
-        if count and f"{column}={value}" not in known
+        for value in one.count_values()
+        if f"{column}={value}" not in known
     )
+    said = [Remark("new values", owner=owner, values=new)] if new else []
+    return _remark_gaps(replace(arranged, origin=arranged.origin.also(*said)), known, owner)
+
+
+def _refuse_other_kind(name: str, column: str, data: LabelledData, owner: str) -> None:
+    """Refuse a table whose column holds something else than what a feature is made of."""
+    left, category = data.origin.left_out.get(column), data.origin.categories.get(column)
+    if left is not None and left.why != "empty" and column not in (data.columns or ()):
+        raise _other_kind(column, owner, data, left)
+    if category is not None and name == column and category.flag is None:
+        raise _other_kind(column, owner, data, category.number)
+    is_value = category is None and left is None and name not in (column, f"{column}{IS_MISSING}")
+    is_empty = data.origin.gaps.get(column, np.zeros(1)).all()
+    if is_value and not is_empty and column in (data.columns or ()):
+        raise _other_kind(column, owner, data, None)
 
 
 def _remark_gaps(data: LabelledData, known: set[str], owner: str) -> LabelledData:
     """The same with how many rows lack a value where none of the known features says so."""
-    masks = {**data.origin.gaps, **{name: one.codes == MISSING for name, one in data.origin.categories.items()}}
-    unseen = {column: mask for column, mask in masks.items() if mask.any() and f"{column}{IS_MISSING}" not in known}
+    unseen = {column: mask for column, mask in data.origin.missing.items() if f"{column}{IS_MISSING}" not in known}
     if not unseen:
         return data
-    lost = int(np.count_nonzero(np.logical_or.reduce(list(unseen.values()))))
-    counts = {column: int(np.count_nonzero(mask)) for column, mask in unseen.items()}
-    remark = Remark("gaps not in reference", owner=owner, rows=lost, n_points=data.n_points, columns=counts)
-    origin, n_points = data.origin.also(remark), data.n_points
-    lost, read = max(origin.rows_lost, lost), max(origin.rows_read, n_points)
-    return replace(data, origin=replace(origin, rows_lost=lost, rows_read=read))
+    lost, facts = count_gaps(unseen)
+    origin = data.origin.also(Remark("gaps not in reference", owner=owner, **facts))
+    rows_lost, rows_read = max(origin.rows_lost, facts["rows"]), max(origin.rows_read, len(lost))
+    return replace(data, origin=replace(origin, rows_lost=rows_lost, rows_read=rows_read))
+
+
+def count_gaps(masks: Mapping[str, NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+    """Which rows (n,) lack a value in any of some columns; and how many these are, as a remark says it."""
+    rows = np.logical_or.reduce(list(masks.values()))
+    columns = {column: int(np.count_nonzero(mask)) for column, mask in masks.items()}
+    return rows, {"rows": int(np.count_nonzero(rows)), "n_points": len(rows), "columns": columns}
 
 
 def find_places(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
     """The position of each wanted column among the ``own`` columns of ``who``; refuse other names."""
     positions = {column: position for position, column in enumerate(own)}
-    missing = [column for column in wanted if column not in positions]
+    missing = [repr(column) for column in wanted if column not in positions]
     known = set(wanted)
-    extra = [column for column in own if column not in known]
+    extra = [repr(column) for column in own if column not in known]
     if missing or extra:
-        has = [("has no column", missing)] if missing else []
-        has += [("has", extra)] if extra else []
-        said = " and ".join(f"{verb} {join_names([*map(repr, names)], _SHOWN)}" for verb, names in has)
-        raise SotddError(f"{who} {said}, unlike {owner}: give both the same columns, by renaming them or by features=.")
+        has = [f"has no column {join_names(missing, _SHOWN)}"] if missing else []
+        has += [f"has {join_names(extra, _SHOWN)}"] if extra else []
+        said = f"{who} {' and '.join(has)}, unlike {owner}"
+        raise SotddError(f"{said}: give both the same columns, by renaming them or", by=("features",))
     return [positions[column] for column in wanted]
 
 
 def _other_kind(column: str, owner: str, other: LabelledData, left: LeftOut | None) -> SotddError:
-    why = "other values" if left is None else left.why
+    """The error for a column that holds something else in one dataset; None for numbers."""
+    why = "numbers" if left is None else left.why
     example = "" if left is None or left.value is None else f" such as {left.value!r} in row {left.row:,}"
-    return SotddError(
-        f"column {column!r} is a feature of {owner} but holds {why}{example} in dataset {other.name!r}: exclude it, or "
-        "say what means nothing by na_values=."
-    )
+    found = f"column {column!r} is a feature of {owner} but holds {why}{example} in dataset {other.name!r}"
+    return SotddError(f"{found}: leave it out, or say what means nothing,", by=("exclude", "na_values"))
 
 
 def remark_positions(sides: Sequence[LabelledData], columns: Names | None) -> Remarks:
@@ -305,17 +286,12 @@ def remark_positions(sides: Sequence[LabelledData], columns: Names | None) -> Re
     if columns is None and all(data.columns is None for data in sides):
         return ()
     unnamed = dict.fromkeys(data.name for data in sides if data.columns is None)
-    return tuple(remark_position(name, True) for name in unnamed)
+    return tuple(Remark("matched by position", name=name, projections_have_names=True) for name in unnamed)
 
 
 def meets_by_position(data: LabelledData, columns: Names | None) -> bool:
     """Whether only one of a dataset and the projections it is seen through has named columns."""
     return (data.columns is None) != (columns is None)
-
-
-def remark_position(name: str, projections_have_names: bool) -> Remark:
-    """The remark on a dataset whose columns are matched by position for want of names."""
-    return Remark("matched by position", name=name, projections_have_names=projections_have_names)
 
 
 def gather_side_remarks(sides: Sequence[LabelledData]) -> Remarks:
@@ -355,7 +331,7 @@ def cut_alike(datasets: Sequence[LabelledData]) -> list[LabelledData]:
 
 
 def remark_on_ranges(sides: Sequence[LabelledData]) -> Remarks:
-    """A remark where some datasets hold bytes and others fractions of them.
+    """A remark where some datasets hold bytes and others fractions of them, judging by the first rows.
 
     Examples
     --------
@@ -366,26 +342,17 @@ def remark_on_ranges(sides: Sequence[LabelledData]) -> Remarks:
     (Remark: values of 'a' go up to 255 and those of 'b' up to 1: divide the former by 255 if both are images,)
     """
     for side in sides:
-        if side not in _SEEN:
-            _SEEN[side] = _judge(side)
-    kinds = {side.name: _SEEN[side] for side in sides}
-    bytes_, fractions = ([name for name, kind in kinds.items() if kind == wanted] for wanted in ("bytes", "fractions"))
-    if not bytes_ or not fractions:
+        if side not in _RANGES:
+            _RANGES[side] = _find_range(side.rows(slice(0, _ROWS)))
+    names = {_RANGES[side]: side.name for side in reversed(sides)}
+    if not {"bytes", "fractions"} <= names.keys():
         return ()
-    return (Remark("ranges differ", whole=bytes_[0], fractions=fractions[0]),)
+    return (Remark("ranges differ", whole=names["bytes"], fractions=names["fractions"]),)
 
 
-def _judge(data: LabelledData) -> str:
-    """Whether values are "bytes", "fractions" of them, or neither, judging by some rows."""
-    if data.n_features < FEWEST_PIXELS or data.columns is not None:
-        return ""
-    step = max(1, data.n_points // _ROWS)
-    if isinstance(data.features, (np.ndarray, DeviceFeatures)):
-        rows = data.rows(slice(None, None, step))  # at once: every copy from a device is waited for
-    else:
-        rows = np.concatenate([data.rows(slice(place, place + 1)) for place in range(0, data.n_points, step)])
-    values: NDArray[Any] = rows.astype(np.float64)
+def _find_range(values: NDArray[Any]) -> str:
+    """Whether values are "bytes", "fractions" of them, or neither."""
     low, high = values.min(), values.max()
     if low >= 0 and _BRIGHT <= high <= 255 and (values == np.round(values)).all():
         return "bytes"
-    return "fractions" if low >= -1 - _ROUNDING and 0.5 < high <= 1 + _ROUNDING else ""
+    return "fractions" if low >= -1.000001 and 0.5 < high <= 1.000001 else ""

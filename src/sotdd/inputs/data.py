@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise as neighbours
 from os import PathLike
 from typing import Any, Literal, Protocol, TypeAlias
@@ -39,9 +39,6 @@ _BLOCK_VALUES = 1 << 19
 # How much memory sums of each class over a part of the features may take.
 _CLASS_BYTES = 64 << 20
 _MOST_ROWS = 512
-
-# NumPy's letters for dtypes of real numbers.
-REAL_KINDS = "biuf"
 
 Names = tuple[str, ...]
 
@@ -84,6 +81,11 @@ class Category:
     most: int
     flag: str | None = None
     number: LeftOut | None = None
+
+    def count_values(self) -> dict[str, int]:
+        """The values that there are, and how often."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).tolist()
+        return {value: count for value, count in zip(self.values, counts, strict=True) if count}
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,17 +146,11 @@ class Origin:
         """The same with further remarks."""
         return replace(self, remarks=join_remarks(self.remarks, remarks)) if remarks else self
 
-    def find_column(self, feature: str) -> str:
-        """The column of the table that a feature was made of."""
-        gap = feature.removesuffix(IS_MISSING)
-        if gap in self.gaps or gap in self.categories:
-            return gap
-        return next((column for column in self.categories if feature.startswith(f"{column}=")), feature)
-
-    def group_features(self, features: Names) -> dict[str, str | None]:
-        """Of the features that are no numbers, the category that each is a value of; None for marks of gaps."""
-        made = {name: self.find_column(name) for name in features} if self.categories or self.gaps else {}
-        return {name: column if column in self.categories else None for name, column in made.items() if column != name}
+    @property
+    def missing(self) -> dict[str, NDArray[np.bool_]]:
+        """The columns in which values are missing, and in which rows (n,)."""
+        masks = {**self.gaps, **{name: one.codes == MISSING for name, one in self.categories.items()}}
+        return {column: mask for column, mask in masks.items() if mask.any()}
 
 
 # What the feature is called that says where values of a column are missing.
@@ -162,8 +158,6 @@ IS_MISSING = " is missing"
 
 # Of datasets about which nothing had to be decided.
 PLAIN = Origin()
-# Of datasets without labels.
-UNLABELLED = Origin(labelled=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,13 +210,9 @@ class LabelledData:
         name = name or "data"
         features, values = features_and_labels(source, name)
         array = check_features(features, name)
-        if values is None:
-            labels = Labels.one_class(len(array))
-            return cls(name, array, labels.classes, labels.codes, origin=UNLABELLED)
-        labels = Labels.of(values, len(array), name)
-        labels.refuse_numbers(name)
-        labels.refuse_missing(name)
-        return cls(name, array, labels.classes, labels.codes)
+        labels = Labels.one_class(len(array)) if values is None else Labels.of_classes(values, len(array), name)
+        origin = Origin(labelled=False) if values is None else PLAIN
+        return cls(name, array, labels.classes, labels.codes, origin=origin)
 
     def __repr__(self) -> str:
         """Name and size, for people."""
@@ -243,11 +233,33 @@ class LabelledData:
         """
         if self.columns is None:
             return None
-        columns = tuple(dict.fromkeys(map(self.origin.find_column, self.columns)))
-        return Remark("columns judged", columns=columns, left_out={
-            column: {"why": left.why, "value": left.value, "row": left.row}
-            for column, left in self.origin.left_out.items()
+        table = self.table
+        return Remark("columns judged", columns=table, left_out={
+            column: asdict(left) for column, left in self.origin.left_out.items() if column not in table
         })  # fmt: skip
+
+    @property
+    def table(self) -> Names:
+        """The columns of the table that features are made of; none where there is no table."""
+        return tuple(dict.fromkeys(self.find_columns(self.columns or ())))
+
+    def find_columns(self, features: Names) -> list[str]:
+        """The column that each feature is made of, such as city for ``city=Rome``, whether this table has it or not."""
+        own, known = set(self.columns or ()), {**self.origin.categories, **self.origin.left_out, **self.origin.gaps}
+
+        def find(feature: str) -> str:
+            base = feature.removesuffix(IS_MISSING)
+            if base in known:
+                return base
+            usual = base if base in own else base.partition("=")[0]
+            return next((column for column in known if feature.startswith(f"{column}=")), usual)
+
+        return [find(feature) for feature in features]
+
+    def group_features(self) -> dict[str, str | None]:
+        """Of the features that are no numbers, the category that each is a value of; None for marks of gaps."""
+        made = zip(self.columns or (), self.find_columns(self.columns or ()), strict=True)
+        return {name: column if column in self.origin.categories else None for name, column in made if column != name}
 
     @property
     def n_points(self) -> int:
@@ -287,15 +299,11 @@ class LabelledData:
 
     def blocks(self) -> list[slice]:
         """Cut the rows into blocks so small that converting one takes little memory."""
-        rows = max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
-        edges = [*range(0, self.n_points, rows), self.n_points]
-        return [slice(start, stop) for start, stop in neighbours(edges)]
+        return _cut_range(self.n_points, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
 
     def feature_parts(self) -> list[slice]:
         """Cut the features into parts, so that sums of each class over one take little memory; usually there is one."""
-        size = max(1, _CLASS_BYTES // (8 * len(self.classes)))
-        edges = [*range(0, self.n_features, size), self.n_features]
-        return [slice(start, stop) for start, stop in neighbours(edges)]
+        return _cut_range(self.n_features, _CLASS_BYTES // (8 * len(self.classes)))
 
     def rows(self, block: slice | NDArray[np.integer]) -> NDArray[Any]:
         """One block of points as a matrix (rows, n_features), in the dtype it came in.
@@ -316,21 +324,24 @@ class LabelledData:
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32), origin=origin)
 
 
+def _cut_range(count: int, size: int) -> list[slice]:
+    """Numbers from zero to ``count`` in slices of this size, or of one where that is zero."""
+    edges = [*range(0, count, max(1, size)), count]
+    return [slice(start, stop) for start, stop in neighbours(edges)]
+
+
 def same_features(datasets: Sequence[LabelledData]) -> int:
     """Return the number of features of all datasets, or refuse datasets that do not agree."""
     first = datasets[0]
     for other in datasets[1:]:
-        if other.n_features != first.n_features:
+        turned = other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape
+        if other.n_features != first.n_features or turned:
             images = min(other.features.ndim, first.features.ndim) > 2
             own, wanted = (f" ({' × '.join(map(str, data.point_shape))})" if images else "" for data in (other, first))
-            how = "open both with image_size= and image_mode=" if images else "every dataset needs the same features"
+            how = "order axes alike, or open with image_size=" if images else "every dataset needs the same features"
             raise SotddError(
                 f"dataset {other.name!r} has {say_count(other.n_features, 'feature')}{own} but dataset {first.name!r} "
                 f"has {first.n_features:,}{wanted}: {how}."
-            )
-        if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
-            raise SotddError(
-                f"{other.name!r} has points {other.point_shape}, {first.name!r} {first.point_shape}: order axes alike."
             )
     return first.n_features
 
@@ -372,7 +383,17 @@ def features_and_labels(source: object, name: str) -> tuple[object, object | Non
 
 def check_features(features: object, name: str) -> Features:
     """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
-    array = _check_kind(features, name)
+    array = _as_features(features, name)
+    if array.ndim == 0:
+        raise SotddError(f"features of dataset {name!r} are {describe(features)}: expected an array (n, ...).")
+    if array.dtype.kind not in "biuf":
+        raise SotddError(
+            f"features of dataset {name!r} have dtype {array.dtype}: expected real numbers, or pass encoder=."
+        )
+    if array.size == 0:
+        raise SotddError(f"features of dataset {name!r} have shape {array.shape}: expected at least one point.")
+    if isinstance(array, SparseRows) and (bad := array.find_non_finite()) is not None:
+        raise non_finite_error(name, *bad)
     if array.dtype.kind != "f" or isinstance(array, StreamedFeatures):
         return array  # what is streamed was checked where it comes from
     if isinstance(array, DeviceFeatures) and array.all_finite():
@@ -403,28 +424,18 @@ def non_finite_error(name: str, value: object, row: int, feature: int | str) -> 
     )
 
 
-def _check_kind(features: object, name: str) -> Features:
-    if isinstance(features, np.ndarray):
-        if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
-            raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
-        return _check_array(np.asarray(features), features, name)
+def _as_features(features: object, name: str) -> Features:
+    """Whatever forms an array as one that is read in blocks: of NumPy, sparse, or a tensor where it is on a device."""
     if features is None:
         raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
+    if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
+        raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
     if isinstance(features, StreamedFeatures):
-        return _check_array(features, features, name)
+        return features
     if is_sparse(features):
-        sparse = SparseRows.of(features, name)
-        _check_array(sparse, features, name)
-        if (bad := sparse.find_non_finite()) is not None:
-            raise non_finite_error(name, *bad)
-        return sparse
+        return SparseRows.of(features, name)
     if is_tensor(features):
-        return _check_array(from_tensor(features, name), features, name)
-    return _check_array(_convert(features, name), features, name)
-
-
-def _convert(features: object, name: str) -> Features:
-    """Whatever forms an array as one of NumPy's, or as a tensor where it is on a device."""
+        return from_tensor(features, name)
     try:
         array = np.asarray(features)
         return from_dlpack(features, name) if array.ndim == 0 and hasattr(features, "__dlpack_device__") else array
@@ -436,15 +447,3 @@ def _convert(features: object, name: str) -> Features:
         raise SotddError(
             f"features of {name!r} do not form an array (n, ...) ({first_line(error)}): pass numbers."
         ) from error
-
-
-def _check_array(array: Features, features: object, name: str) -> Features:
-    if array.ndim == 0:
-        raise SotddError(f"features of dataset {name!r} are {describe(features)}: expected an array (n, ...).")
-    if array.dtype.kind not in REAL_KINDS:
-        raise SotddError(
-            f"features of dataset {name!r} have dtype {array.dtype}: expected real numbers, or pass encoder=."
-        )
-    if array.size == 0:
-        raise SotddError(f"features of dataset {name!r} have shape {array.shape}: expected at least one point.")
-    return array

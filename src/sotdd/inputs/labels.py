@@ -67,6 +67,14 @@ class Labels:
         return cls(tuple(distinct if is_date else distinct.tolist()), codes)
 
     @classmethod
+    def of_classes(cls, values: object, n_points: int, name: str) -> Labels:
+        """The same for labels that are classes, every one of them there; others are refused."""
+        labels = cls.of(values, n_points, name)
+        labels.refuse_odd(name)
+        labels.refuse_missing(name)
+        return labels
+
+    @classmethod
     def in_natural_order(cls, values: list[Any], codes: Codes) -> Labels:
         """Labels from distinct values and codes, with the classes sorted if they can be; None and NaN are missing."""
         known = [code for code, value in enumerate(values) if not is_missing(value)]
@@ -94,14 +102,16 @@ class Labels:
         position = np.cumsum(present, dtype=np.int32) - 1
         return Labels(tuple(self.classes[code] for code in np.flatnonzero(present)), position[codes])
 
-    def refuse_numbers(self, name: str) -> None:
-        """Refuse labels that are measurements, as of a regression, and names that are endless."""
-        self.refuse_long(name)
-        if len(self.classes) <= _MOST_VALUES or not all(isinstance(value, float) for value in self.classes):
-            return
-        fractions = any(not value.is_integer() for value in self.classes if isinstance(value, float))
-        if fractions or len(self) < _RARE * len(self.classes):
-            count = len(self.classes)
+    def refuse_odd(self, name: str) -> None:
+        """Refuse labels that are measurements, as of a regression, and those too long to be the names of classes."""
+        length = max((len(label) for label in self.classes if isinstance(label, (str, bytes))), default=0)
+        if length > _LONGEST:
+            raise SotddError(
+                f"dataset {name!r} has a label of {length:,} characters: check the quotes and the label column."
+            )
+        floats, count = [value for value in self.classes if isinstance(value, float)], len(self.classes)
+        repeated = all(value.is_integer() for value in floats) and len(self) >= _RARE * count
+        if len(floats) == count > _MOST_VALUES and not repeated:
             raise SotddError(
                 f"labels of dataset {name!r} are floats with {count:,} values, as of a regression", use={"bins": 10}
             )
@@ -109,59 +119,26 @@ class Labels:
     def as_numbers(self, decimal: str = ".") -> Labels:
         """Labels read as text: integers if all are written as such, floats if all are numbers, or text as they are."""
         texts = [str(value) for value in self.classes]
-        try:
-            numbers: list[Any] = [int(text) for text in texts]
-            if [str(number) for number in numbers] != texts:  # such as 007, which is a name
-                return self
-        except ValueError:
-            try:
-                numbers = [float(text.replace(decimal, ".")) for text in texts]
-            except ValueError:
-                return self
+        numbers: list[Any] = []
+        with suppress(ValueError):
+            numbers = [float(text.replace(decimal, ".")) for text in texts]
+        with suppress(ValueError):
+            numbers = [int(text) for text in texts]
+            if [*map(str, numbers)] != texts:  # such as 007, which is a name
+                numbers = []
+        if not numbers:
+            return self
         classes = tuple(sorted(set(numbers)))  # 1.0 and 1.00 are one class
         position = {number: code for code, number in enumerate(classes)}
         codes = np.array([*(position[number] for number in numbers), -1], np.int32)  # codes of -1 read the last entry
         return Labels(classes, codes[self.codes])
-
-    def refuse_long(self, name: str) -> None:
-        """Refuse labels that are too long to be the names of classes."""
-        length = max((len(label) for label in self.classes if isinstance(label, (str, bytes))), default=0)
-        if length > _LONGEST:
-            raise SotddError(
-                f"dataset {name!r} has a label of {length:,} characters: check the quotes and the label column."
-            )
 
     def refuse_missing(self, name: str) -> None:
         """Refuse labels of which some are missing, and say how many."""
         count = int(np.count_nonzero(self.codes < 0))
         if count:
             labels = say_count(count, "label that is", "labels that are")
-            raise SotddError(f"dataset {name!r} has {labels} missing (NaN or None)", use={"drop_missing": True})
-
-    def pick_rows(
-        self,
-        drop_missing: bool,
-        most: int | None,
-        seed: int,
-        name: str,
-        there: NDArray[np.bool_] | None = None,
-    ) -> NDArray[np.integer] | None:
-        """The rows to keep, ascending: those with a label, or a sample of ``most`` of them; None for all rows.
-
-        ``there`` says which rows have all their features.
-        """
-        labelled = self.codes >= 0
-        known = np.flatnonzero(labelled if there is None else labelled & there)
-        if not drop_missing:
-            self.refuse_missing(name)
-        if len(known) == len(self) and (most is None or most >= len(self) > 0):
-            return None
-        if not len(known):
-            what = "a label" if there is None else "a label and all features"
-            raise NoRows(f"dataset {name!r} has no rows with {what}: expected at least one.")
-        if most is not None and most < len(known):
-            return sample_rows(known, most, seed)
-        return known
+            raise SotddError(f"dataset {name!r} has {labels} missing (NaN or None)", use={"missing": "drop"})
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """The labels as numbers (n,), NaN where one is missing; refuse labels that are none."""
@@ -190,14 +167,6 @@ def cut(values: NDArray[np.float64], edges: NDArray[np.float64]) -> Labels:
     return Labels(classes or (f"{edges[0]:g}",), np.where(np.isnan(values), -1, codes).astype(np.int32))
 
 
-def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Codes]:
-    """The distinct labels of dataset ``name`` and the class number of every row; missing labels are refused."""
-    numbered = Labels.of(labels, n_points, name)
-    numbered.refuse_missing(name)
-    numbered.refuse_long(name)
-    return numbered.classes, numbered.codes
-
-
 def sample_rows(rows: NDArray[np.integer], count: int, seed: int) -> NDArray[np.integer]:
     """A sample without replacement, in the order of the rows."""
     return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
@@ -205,8 +174,6 @@ def sample_rows(rows: NDArray[np.integer], count: int, seed: int) -> NDArray[np.
 
 def _label_array(labels: object, name: str) -> NDArray[Any]:
     """Labels as an array that keeps each label as it is: [1, "a"] must not become strings."""
-    if isinstance(labels, np.ndarray):
-        return np.asarray(labels)
     if hasattr(labels, "__array__"):
         try:
             return host_array(labels)

@@ -1,7 +1,6 @@
 """The one way in: whatever holds points and labels, opened as `LabelledData`, one dataset or several at once.
 
-Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by a loader and then completed: gaps are
-treated, rows chosen, and items become numbers.
+A source is read by a loader and then completed: gaps are treated, rows chosen, and items become numbers.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from sotdd.basics.checks import check_name, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
-from sotdd.inputs.agreement import arrange, cut_alike, list_features, match_columns
-from sotdd.inputs.data import MISSING, REAL_KINDS, Dataset, LabelledData, Origin, Target, take_rows
-from sotdd.inputs.labels import Labels, cut, find_edges
+from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
+from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, take_rows
+from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
 from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
 from sotdd.inputs.loaders.tables import is_frame, open_frame
 from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
@@ -56,7 +55,7 @@ def _shows_reading(call: _Call) -> _Call:
     before, found, after = (inspect.getdoc(call) or "").partition("**reading\n")  # without docstrings nothing is found
     if found:
         wrap = textwrap.TextWrapper(116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
-        told = [f"{name}\n{wrap.fill(f'{option.help} {option.more}')}\n" for name, option in OPTIONS.items()]
+        told = [f"{name}\n{wrap.fill(option.help)}\n" for name, option in OPTIONS.items()]
         call.__doc__ = before + "".join(told) + after.partition("\n")[2]
     return call
 
@@ -87,7 +86,7 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     >>> x = np.arange(12.0).reshape(6, 2)
     >>> sotdd.open_dataset((x, [0.1, 0.7, 0.2, 0.9, 0.5, 0.4]), bins=2, name="temperatures")
     LabelledData('temperatures': 6 points, 2 features, 2 classes)
-    >>> sotdd.open_dataset((x, ["a", None, "b", "a", "b", "a"]), drop_missing=True, max_points=4)
+    >>> sotdd.open_dataset((x, ["a", None, "b", "a", "b", "a"]), missing="drop", max_points=4)
     LabelledData('data': 4 points, 2 features, 2 classes)
     >>> texts = ["one", "three", "five"]
     >>> sotdd.open_dataset((texts, [1, 0, 0]), encoder=lambda batch: [[len(text)] for text in batch])
@@ -108,10 +107,12 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
         name = name or options.pop("name", text) or "data"
         asked = Reading.of(**options)
         return complete(open_path(parsed.path, name, asked), name, asked)
-    asked = Reading.of(**reading) if reading else DEFAULTS
-    if asked is DEFAULTS and (isinstance(source, LabelledData) or _is_plain(source)):
-        return LabelledData.of(source, name)
-    name = name or (source.name if isinstance(source, LabelledData) else "data")
+    asked = Reading.of(**reading)
+    if isinstance(source, LabelledData):
+        source, name = LabelledData.of(source, name), name or source.name
+        if asked is DEFAULTS:
+            return source
+    name = name or "data"
     return complete(_open_object(source, name, asked), name, asked)
 
 
@@ -147,28 +148,21 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     if loaded.labels is None and not reading.unlabelled:
         origin = replace(origin, labelled=False)
     if reading.bins is None:
-        labels.refuse_numbers(name)
+        labels.refuse_odd(name)
     else:
         labels, origin = _cut_target(loaded, origin, reading.bins, name)
-    there, origin = _treat_gaps(origin, reading.missing, len(features), name)
-    most = None if loaded.sampled else reading.max_points
-    drops = reading.drop_missing or reading.missing == "drop"
-    rows = labels.pick_rows(drops, most, reading.seed, name, there)
-    origin = _count_lost(origin, labels.codes < 0, there)
-    columns = loaded.columns
+    rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=None) if loaded.sampled else reading)
     if isinstance(features, Items):
-        features, rows, skipped = prepare_rows(
-            features, rows, name, replace(reading, image_mode=loaded.image_mode or reading.image_mode)
-        )
+        mode = loaded.image_mode or reading.image_mode
+        features, rows, skipped = prepare_rows(features, rows, name, replace(reading, image_mode=mode))
         origin = origin.also(*skipped)
     elif rows is not None:
         features = take_rows(features, rows)
     kept = labels.take(rows)
-    data = LabelledData(
-        name, features, kept.classes, kept.codes, columns, origin if rows is None else origin.take(rows)
-    )
-    if columns is not None and (data.origin.categories or data.origin.gaps):
-        data = arrange(data, list_features(loaded.order or columns, [data]))
+    origin = origin if rows is None else origin.take(rows)
+    data = LabelledData(name, features, kept.classes, kept.codes, loaded.columns, origin)
+    if loaded.columns is not None and (origin.categories or origin.gaps):
+        data = arrange(data, list_features(loaded.order or loaded.columns, [data]))
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:
         data = replace(data, features=prepare_rows(data.features, None, name, reading)[0])
@@ -188,47 +182,43 @@ def _cut_target(loaded: Loaded, origin: Origin, bins: int, name: str) -> tuple[L
     return labels, replace(origin, target=Target(values, bins)).also(*fewer)
 
 
-def _treat_gaps(origin: Origin, missing: str, n_points: int, name: str) -> tuple[NDArray[np.bool_] | None, Origin]:
-    """Which rows (n,) have all their features, None for all; and the origin with what a reader should know."""
-    masks = {**origin.gaps, **{column: one.codes == MISSING for column, one in origin.categories.items()}}
-    columns = {column: int(np.count_nonzero(mask)) for column, mask in masks.items() if mask.any()}
-    if not columns:
-        return None, origin
-    rows = np.logical_or.reduce([masks[column] for column in columns])
-    facts: dict[str, Any] = {"rows": int(np.count_nonzero(rows)), "n_points": n_points, "columns": columns}
-    if missing == "error":
-        raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
-    if missing != "drop":
-        return None, origin.also(Remark("values filled", **facts))
-    return ~rows, origin.also(Remark("rows dropped", **facts))
-
-
-def _count_lost(origin: Origin, unlabelled: NDArray[np.bool_], there: NDArray[np.bool_] | None) -> Origin:
-    """The origin with how many rows were left out for want of a label or of a feature."""
-    lost = unlabelled if there is None else unlabelled | ~there
-    if not lost.any():
-        return origin
-    remarks = [Remark("labels missing", rows=int(np.count_nonzero(unlabelled)))] if unlabelled.any() else []
-    return replace(origin, rows_lost=int(np.count_nonzero(lost)), rows_read=len(lost)).also(*remarks)
+def _choose_rows(
+    labels: Labels, origin: Origin, name: str, reading: Reading
+) -> tuple[NDArray[np.integer] | None, Origin]:
+    """The rows to keep, ascending, None for all; and the origin with what a reader should know of gaps."""
+    drops, gaps, known = reading.missing == "drop", origin.missing, labels.codes >= 0
+    if gaps:
+        lacking, facts = count_gaps(gaps)
+        if reading.missing == "error":
+            raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
+        origin = origin.also(Remark("rows dropped" if drops else "values filled", **facts))
+    if not drops:
+        labels.refuse_missing(name)
+    whole = known & ~lacking if gaps and drops else known
+    lost, most = int(np.count_nonzero(~whole)), reading.max_points
+    if lost == len(whole):
+        raise NoRows(f"dataset {name!r} has no rows with a label and all features: expected at least one.")
+    if lost:
+        unlabelled = int(np.count_nonzero(~known))
+        remarks = [Remark("labels missing", rows=unlabelled)] if unlabelled else []
+        origin = replace(origin, rows_lost=lost, rows_read=len(whole)).also(*remarks)
+    if most is not None and most < len(whole) - lost:
+        return sample_rows(np.flatnonzero(whole), most, reading.seed), origin
+    return np.flatnonzero(whole) if lost else None, origin
 
 
 def open_all(
     datasets: Sequence[Dataset] | Mapping[str, Dataset], **reading: Unpack[ReadingSettings]
 ) -> list[LabelledData]:
     """Open several datasets under the names that `name_sources` gives them; columns are matched by name."""
-    return _match([_open(source, name, reading) for name, source in name_sources(datasets)])
+    opened = [open_dataset(source, name=name, **reading) for name, source in name_sources(datasets)]
+    return cut_alike(match_columns(opened))
 
 
 def open_pair(a: Dataset, b: Dataset, **reading: Unpack[ReadingSettings]) -> list[LabelledData]:
     """Open two datasets, called a and b unless they have names of their own; columns are matched by name."""
-    return _match([_open(source, _own_name(source) or name, reading) for source, name in ((a, "a"), (b, "b"))])
-
-
-def _open(source: Dataset, name: str, reading: Mapping[str, Any]) -> LabelledData:
-    """A dataset under this name; one that is open already is not opened again."""
-    if isinstance(source, LabelledData) and source.name == name and not reading:
-        return source
-    return open_dataset(source, name=name, **reading)
+    sources = ((a, _own_name(a) or "a"), (b, _own_name(b) or "b"))
+    return cut_alike(match_columns([open_dataset(source, name=name, **reading) for source, name in sources]))
 
 
 def name_sources(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
@@ -251,9 +241,11 @@ def name_sources(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
         )
     if not sources:
         raise SotddError("there are no datasets: expected at least one.")
-    if isinstance(datasets, Mapping) and len({name for name, _ in sources}) < len(sources):
-        raise SotddError(f"two datasets have the same name among {', '.join(name for name, _ in sources)}: rename one.")
-    return _number_names(sources)
+    result: dict[str, Any] = {}
+    for name, source in sources:
+        numbered = (f"{name} ({number})" for number in count(2))
+        result[next(free for free in chain([name], numbered) if free not in result)] = source
+    return list(result.items())
 
 
 def _own_name(source: object, *kinds: type) -> str | None:
@@ -263,29 +255,6 @@ def _own_name(source: object, *kinds: type) -> str | None:
     if isinstance(source, str):
         return str(SourceText.parse(source).options.get("name", source))
     return str(source) if isinstance(source, PathLike) else None
-
-
-def _number_names(sources: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Number the names that occur again."""
-    result: dict[str, Any] = {}
-    for name, source in sources:
-        numbered = (f"{name} ({number})" for number in count(2))
-        result[next(free for free in chain([name], numbered) if free not in result)] = source
-    return list(result.items())
-
-
-def _match(datasets: list[LabelledData]) -> list[LabelledData]:
-    """The datasets as they are compared: with the same columns, and targets in the same bins."""
-    if sum(data.columns is not None for data in datasets) > 1:
-        datasets = match_columns(datasets)
-    return cut_alike(datasets) if any(data.origin.target is not None for data in datasets) else datasets
-
-
-def _is_plain(source: object) -> bool:
-    """Whether a source is an array of numbers, or a pair of one and its labels: subclasses of tuple may know more."""
-    if type(source) is tuple:
-        source = source[0] if len(source) == 2 else None
-    return isinstance(source, np.ndarray) and source.dtype.kind in REAL_KINDS
 
 
 def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -91,62 +91,15 @@ class Items:
         return self.count
 
 
-class Preparation:
-    """What is done to every batch: images are made uniform, then the encoder and then the transform are applied."""
+class PreparedRows:
+    """Gathers what batches become: images are made uniform, then the encoder and then the transform are applied."""
 
     def __init__(self, name: str, reading: Reading) -> None:
-        self._name = name
-        self._reading = reading
+        self._name, self._reading, self._rows = name, reading, GatheredRows(name)
         self._uniform = Uniform(name, reading.image_size, reading.image_mode)
 
-    def __call__(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-        """The numbers (m, ...) that a batch of m items or rows becomes."""
-        encoder, transform = self._reading.encoder, self._reading.transform
-        count = len(batch)
-        ready = self._as_images(batch)
-        if encoder is not None:
-            ready = encoder(ready)
-        elif len(ready) and isinstance(ready[0], str):
-            raise SotddError(f"dataset {self._name!r} holds text: pass encoder=, such as the name of a model.")
-        if transform is not None:
-            ready = self._transform(ready, count)
-        if not isinstance(ready, np.ndarray):
-            raise SotddError(f"dataset {self._name!r} holds {describe(ready[0])}: expected numbers, texts or images.")
-        return ready
-
-    def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
-        if not len(batch) or not is_image(batch[0]):
-            size, mode = self._reading.image_size, self._reading.image_mode
-            if size is not None or mode is not None:
-                setting = "image_mode" if size is None else "image_size"
-                raise SotddError(f"is given but dataset {self._name!r} holds no images: leave it out.", setting=setting)
-            return batch
-        if self._reading.encoder is not None and self._reading.image_size is None:
-            return self._uniform.images(list(batch))  # an encoder may bring images to a size of its own
-        return self._uniform.array(list(batch))
-
-    def _transform(self, batch: Sequence[Any] | NDArray[Any], count: int) -> NDArray[Any]:
-        assert self._reading.transform is not None
-        try:
-            result = host_array(self._reading.transform(batch))
-        except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
-            cause = f"{type(error).__name__}: {first_line(error)}"
-            raise SotddError(f"failed on a batch of dataset {self._name!r} ({cause}).", setting="transform") from error
-        if result.ndim == 0 or len(result) != count:
-            raise SotddError(
-                f"made shape {result.shape} of {count:,} rows: expected one row for each.", setting="transform"
-            )
-        return result
-
-
-class PreparedRows:
-    """Gathers what a `Preparation` makes of batches; values that are not finite are refused."""
-
-    def __init__(self, name: str, reading: Reading) -> None:
-        self._name, self._prepare, self._rows = name, Preparation(name, reading), GatheredRows(name)
-
     def add(self, batch: Sequence[Any] | NDArray[Any]) -> None:
-        """Prepare and keep a batch."""
+        """Prepare and keep a batch; values that are not finite are refused."""
         if len(batch):
             block = self._prepare(batch)
             if block.dtype.kind == "f":
@@ -156,6 +109,43 @@ class PreparedRows:
     def array(self) -> NDArray[Any]:
         """All rows."""
         return self._rows.array()
+
+    def _prepare(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+        """The numbers (m, ...) that a batch of m items or rows becomes."""
+        encoder = self._reading.encoder
+        ready = self._as_images(batch)
+        if encoder is not None:
+            ready = encoder(ready)
+        elif isinstance(ready[0], str):
+            raise SotddError(f"dataset {self._name!r} holds text: pass encoder=, such as the name of a model.")
+        if self._reading.transform is not None:
+            ready = self._transform(self._reading.transform, ready, len(batch))
+        if not isinstance(ready, np.ndarray):
+            raise SotddError(f"dataset {self._name!r} holds {describe(ready[0])}: expected numbers, texts or images.")
+        return ready
+
+    def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
+        size, mode = self._reading.image_size, self._reading.image_mode
+        if is_image(batch[0]):
+            # An encoder may bring images to a size of its own.
+            as_they_are = self._reading.encoder is not None and size is None
+            return self._uniform.images(list(batch)) if as_they_are else self._uniform.array(list(batch))
+        if size is not None or mode is not None:
+            setting = "image_mode" if size is None else "image_size"
+            raise SotddError(f"is given but dataset {self._name!r} holds no images: leave it out.", setting=setting)
+        return batch
+
+    def _transform(self, transform: Callable[[Any], Any], batch: object, count: int) -> NDArray[Any]:
+        try:
+            result = host_array(transform(batch))
+        except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+            cause = f"{type(error).__name__}: {first_line(error)}"
+            raise SotddError(f"failed on a batch of dataset {self._name!r} ({cause}).", setting="transform") from error
+        if result.ndim == 0 or len(result) != count:
+            raise SotddError(
+                f"made shape {result.shape} of {count:,} rows: expected one row for each.", setting="transform"
+            )
+        return result
 
 
 def prepare_rows(

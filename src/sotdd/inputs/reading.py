@@ -51,15 +51,13 @@ class Option:
     Attributes
     ----------
     help
-        What it does, in one sentence.
+        What it does, and what else there is to know.
     take
         A function of a value and the name of the option that returns what is meant, or raises a ValueError.
     expected
         What is said of such an error.
     parse
         A function of a text that returns a value; None for options that no text can say.
-    more
-        What else there is to know, for docstrings.
     between
         What stands between several values in a text.
     sources
@@ -76,7 +74,6 @@ class Option:
     take: Callable[[Any, str], Any] = lambda value, _: value
     expected: str = ""
     parse: Callable[[str], Any] | None = str
-    more: str = ""
     between: str = "+"
     sources: tuple[Kind, ...] = _WHOLE
     kept: bool = False
@@ -170,6 +167,12 @@ def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  
     return check_count(height, name, _LARGEST_SIDE), check_count(width, name, _LARGEST_SIDE)
 
 
+# How values of a kind are taken and read from text.
+_NAMES = {"take": _take_names, "expected": "a name, or a list of names", "parse": _parse_names}
+_CHARACTER = {"take": _take_character, "sources": _CSV, "kept": True}
+_TEXT = {"take": _only(lambda value: isinstance(value, str))}
+
+
 class TableSettings(TypedDict, total=False):
     """What every call takes of how data are read, for type checkers; `Reading` says what each option is."""
 
@@ -180,7 +183,6 @@ class TableSettings(TypedDict, total=False):
     dates: bool
     missing: Literal["auto", "mean", "drop", "error"]
     na_values: str | Sequence[str] | None
-    drop_missing: bool
     separator: str | None
     decimal: str | None
     encoding: str | None
@@ -215,43 +217,37 @@ class Reading:
 
     label: Name | None = _option(  # noqa: RUF009  # a field
         AUTO,
-        "The column or array of labels, or the .npy file with them; None, or an empty text, for one class.",
+        "The column or array of labels, or the .npy file with them; None, or an empty text, for one class. By default "
+        "the only column named label, labels, target, y or class.",
         take=_only(lambda label: label is None or (isinstance(label, (str, int)) and not isinstance(label, bool))),
         expected="the name of a column, or None for one class",
         parse=lambda text: text or None,
-        more='"auto" stands for the only column named label, labels, target, y or class, so a label column that is '
-        'itself called "auto" has to be renamed.',
         sources=_NEW,
         kept=True,
         type=str,
     )
     features: tuple[Name, ...] | None = _option(
         None,
-        "The columns or the array of features, as a+b in a text; patterns such as 'x_*' stand for several.",
-        take=_take_names,
-        expected="the name of a column, or a list of names",
-        parse=_parse_names,
-        more="By default all other columns of numbers, truth values and categories but those called an id. What is "
-        "left out is named in `LabelledData.remarks`.",
+        "The columns or the array of features, as a+b in a text; patterns such as 'x_*' stand for several. By default "
+        "all columns of numbers, truth values and categories but labels and ids; what is left out is named.",
+        **_NAMES,
         sources=(*_TABLES, "an .npz file", "a torch dataset"),
         type=str,
     )
     exclude: tuple[str, ...] = _option(
         (),
         "Columns that are no features, as a+b in a text, or patterns such as 'id_*'.",
-        take=_take_names,
-        expected="the name of a column, or a list of names",
-        parse=_parse_names,
+        **_NAMES,
         sources=_TABLES,
         type=str,
     )
     one_hot: int = _option(
         _MOST_CATEGORIES,
-        "The most values of a column of categories that become features each; further ones are one together.",
+        "The most values of a column of categories that become features each; further ones are one together. False "
+        "leaves categories out.",
         take=_take_one_hot,
         expected=f"True, False, or the most values of a column, from 2 to {_MANY_CATEGORIES:,}",
         parse=_parse_value,
-        more="False leaves categories out.",
         sources=_TABLES,
         kept=True,
         type=str,
@@ -279,35 +275,22 @@ class Reading:
     na_values: tuple[str, ...] = _option(
         (),
         "What else stands for a missing value, as a+b in a text, beside an empty cell, NA, null, None, nan, ? and -.",
-        take=_take_names,
-        expected="a text, or a list of texts",
-        parse=_parse_names,
+        **_NAMES,
         sources=_TABLES,
         kept=True,
         type=str,
     )
-    drop_missing: bool = _option(
-        False,
-        "Leave out rows without a label, rather than refusing them.",
-        take=check_flag,
-        parse=_parse_value,
-        kept=True,
-    )
     separator: str | None = _option(
         None,
         "What stands between the fields of a CSV file: ';', 'comma', 'tab'; by default told from its header.",
-        take=_take_character,
+        **_CHARACTER,
         expected=f"one character, or one of {', '.join(_CHARACTERS)}",
-        sources=_CSV,
-        kept=True,
     )
     decimal: str | None = _option(
         None,
         "What stands before fractions in a CSV file: 'comma', or 'point', the default.",
-        take=_take_character,
+        **_CHARACTER,
         expected="'comma' or 'point'",
-        sources=_CSV,
-        kept=True,
     )
     encoding: str | None = _option(
         None,
@@ -320,7 +303,7 @@ class Reading:
     table: str | None = _option(
         None,
         "Which table of a database, or which sheet of a workbook; by default the only one.",
-        take=_only(lambda table: isinstance(table, str)),
+        **_TEXT,
         expected="the name of a table",
         sources=_SHEETS,
         kept=True,
@@ -328,7 +311,7 @@ class Reading:
     query: str | None = _option(
         None,
         "What to select from a database, in SQL; in a text it comes last.",
-        take=_only(lambda query: isinstance(query, str)),
+        **_TEXT,
         expected="a SELECT of SQL",
         sources=("a database",),
     )
@@ -360,18 +343,17 @@ class Reading:
     )
     transform: Callable[[Any], Any] | None = _option(  # noqa: RUF009  # a field
         None,
-        "A function of a batch of features (m, ...) that returns a row of numbers for each, made of it alone.",
+        "A function of a batch of features (m, ...) that returns a row of numbers for each, made of it alone; it is "
+        "applied last.",
         take=_only(lambda transform: callable(transform) and not isinstance(transform, type)),
         expected="a function of a batch",
         parse=None,
-        more="It is applied last.",
     )
     encoder: Encoder | None = _option(  # noqa: RUF009  # a field
         None,
         "What turns texts or images into vectors: a function of a batch, an object with ``encode``, or the name of a "
-        "sentence-transformers model.",
-        more="It gets a list of texts, an array of images where ``image_size`` is given, or else a list of Pillow "
-        "images.",
+        "sentence-transformers model. It gets a list of texts, an array of images where ``image_size`` is given, or "
+        "else a list of Pillow images.",
     )
     bins: int | None = _option(
         None,
@@ -433,8 +415,3 @@ class Reading:
 # What is known of each option, by name.
 OPTIONS: Mapping[str, Option] = {one.name: one.metadata["option"] for one in fields(Reading)}
 DEFAULTS = Reading()
-
-
-def reading_options() -> dict[str, Option]:
-    """The options that the command line offers, by name."""
-    return {name: option for name, option in OPTIONS.items() if option.type is not None}

@@ -23,7 +23,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 from urllib.error import HTTPError
 
 from sotdd.basics.checks import first_line
@@ -55,8 +55,6 @@ _STDIN = "-"
 # What folders are called that hold a part of a dataset.
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 
-_AnyPath = TypeVar("_AnyPath", bound=PurePath)
-
 
 @dataclass(frozen=True)
 class SourceText:
@@ -82,24 +80,11 @@ class SourceText:
         values: dict[str, Any] = {}
         for option in [*filter(None, options.split(",")), *([f"query={query}"] if query else [])]:
             key, equals, value = option.partition("=")
-            if not equals or not (value or key == "label"):
+            parse = str if key == "name" else OPTIONS[key].parse if key in OPTIONS else None
+            if parse is None or not equals or not (value or key == "label"):
                 raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
-            values[key] = value if key == "name" else parse_option(key, value)
+            values[key] = parse(value)
         return cls(path, values)
-
-
-def parse_option(name: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
-    """The value of an option that is written as text; it is checked when it is used.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.sources import parse_option
-    >>> parse_option("features", "a+b"), parse_option("image_size", "28x32"), parse_option("label", "")
-    (['a', 'b'], [28, 32], None)
-    """
-    if name not in OPTIONS or OPTIONS[name].parse is None:
-        raise SotddError(f"cannot read '{name}={text}': write options as FILE::features=NAME,label=NAME.")
-    return OPTIONS[name].parse(text)  # type: ignore[misc]  # it was just asked
 
 
 def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values of any kind
@@ -133,12 +118,12 @@ def _open(path: str, name: str, reading: Reading) -> Loaded:
     if is_remote(path) or (glob.has_magic(path) and not exists(Path(path))):
         return _open_files(list_files(path), name, reading)
     target = Path(path.removeprefix("hf:"))
-    refuse_missing(target)
+    _refuse_missing(target)
     if path.startswith("hf:") or any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
         return _load("huggingface.open_saved")(target, name, reading)
     if not target.is_dir():
         return _open_files([str(target)], name, reading)
-    target, reading = _in_split(target, reading)
+    target, reading = _choose_split(target, reading), replace(reading, split=None)
     files = list_files(str(target))
     return _open_files(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
 
@@ -171,26 +156,19 @@ def find_suffix(path: str) -> str | None:
     return next((suffix for suffix in _LOADERS if lower.endswith(suffix)), None)
 
 
-def _in_split(folder: Path, reading: Reading) -> tuple[Path, Reading]:
+def _choose_split(folder: Path, reading: Reading) -> Path:
     """The folder of the split that was asked for; one that holds nothing but splits is one level too high."""
     below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
-    if reading.unlabelled and reading.split is None:
-        return folder, reading
-    if reading.split is not None:
-        found = [path for path in below if path.name == reading.split]
-        if not found:
-            names = ", ".join(repr(path.name) for path in below) or "none"
-            raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: check split=.")
-        return found[0], replace(reading, split=None)
-    if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(map(_holds_more, below)):
-        names = ", ".join(repr(path.name) for path in below)
+    names = ", ".join(repr(path.name) for path in below) or "none"
+    if reading.split is not None and folder / reading.split not in below:
+        raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: check split=.")
+    if reading.split is not None or reading.unlabelled:
+        return folder / (reading.split or "")
+    # A split has folders of its own, as one of images has, or tables.
+    inside = (find_suffix(path.name) in _IN_FOLDERS or path.is_dir() for split in below for path in split.iterdir())
+    if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(inside):
         raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one with split=.")
-    return folder, reading
-
-
-def _holds_more(folder: Path) -> bool:
-    """Whether a folder has folders of its own, as a split of images has, or tables."""
-    return any(path.is_dir() or find_suffix(path.name) in _IN_FOLDERS for path in folder.iterdir())
+    return folder
 
 
 def _load(loader: str) -> Callable[..., Loaded]:
@@ -228,10 +206,10 @@ def exists(path: Path) -> bool:
         return False
 
 
-def refuse_missing(path: Path, what: str = "file") -> None:
+def _refuse_missing(path: Path) -> None:
     """Refuse a path where there is nothing."""
     if not exists(path):
-        raise SotddError(f"there is no {what} {path}: check the path.")
+        raise SotddError(f"there is no file {path}: check the path.")
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -253,7 +231,7 @@ def list_files(path: str) -> list[str]:
     if is_remote(path):
         return [path] if is_web(path) else _list_store(path)
     if not glob.has_magic(path) or exists(Path(path)):
-        refuse_missing(Path(path), "file or folder")
+        _refuse_missing(Path(path))
         return _list_folder(Path(path)) if Path(path).is_dir() else [path]
     files: list[str] = []
     for match in sorted(map(Path, glob.glob(path, recursive=True))):
@@ -266,8 +244,8 @@ def list_files(path: str) -> list[str]:
 
 def _list_folder(folder: Path) -> list[str]:
     """The tables of a folder."""
-    inside = _data(file.relative_to(folder) for file in files_below(folder))
-    return _refuse_mixed([str(folder / file) for file in inside], str(folder))
+    tables = _choose_tables((file.relative_to(folder) for file in files_below(folder)), str(folder))
+    return _refuse_mixed(tables, str(folder))
 
 
 def _refuse_mixed(files: list[str], path: str) -> list[str]:
@@ -290,22 +268,19 @@ def _list_store(url: str) -> list[str]:
         if kind == files.FileType.Directory:
             listed = system.get_file_info(files.FileSelector(path, recursive=True))
             root = PurePosixPath(path.lstrip("/"))
-            inside = _data(PurePosixPath(entry.path.lstrip("/")).relative_to(root) for entry in listed if entry.is_file)
-            return _refuse_mixed(
-                [f"{plain.rstrip('/')}/{file}" for file in inside if fnmatchcase(str(file), pattern)], url
-            )
+            inside = (PurePosixPath(one.path.lstrip("/")).relative_to(root) for one in listed if one.is_file)
+            matching = (path for path in inside if fnmatchcase(str(path), pattern))
+            return _refuse_mixed(_choose_tables(matching, plain), url)
     if kind == files.FileType.NotFound:
         raise SotddError(f"there is no file or folder {plain}: check the address.")
     return [url]
 
 
-def _data(inside: Iterable[_AnyPath]) -> list[_AnyPath]:
-    """Those of the paths within a folder that hold tables, in order."""
-    return sorted(
-        path
-        for path in inside
-        if find_suffix(str(path)) in _IN_FOLDERS and not any(part.startswith((".", "_")) for part in path.parts)
-    )
+def _choose_tables(inside: Iterable[PurePath], folder: str) -> list[str]:
+    """The tables among the files within a folder, in the order of their names."""
+    tables = (path for path in inside if find_suffix(str(path)) in _IN_FOLDERS)
+    shown = (path for path in tables if not any(part.startswith((".", "_")) for part in path.parts))
+    return [f"{folder.rstrip('/')}/{path.as_posix()}" for path in sorted(shown)]
 
 
 def download(url: str) -> Path:

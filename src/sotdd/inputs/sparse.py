@@ -32,14 +32,10 @@ class SparseRows(StreamedFeatures):
 
     Parameters
     ----------
-    values
-        (z,) those that are stored, row after row.
-    columns
-        (z,) the column of each, no column twice in a row.
-    edges
-        (n + 1,) where rows begin among them.
-    n_features
-        d.
+    name
+        What messages call the dataset.
+    matrix
+        A CSR matrix of SciPy's, no column twice in a row.
 
     Examples
     --------
@@ -50,80 +46,51 @@ class SparseRows(StreamedFeatures):
     array([[1, 0, 0]])
     """
 
-    def __init__(
-        self, name: str, values: NDArray[Any], columns: NDArray[Any], edges: NDArray[Any], n_features: int
-    ) -> None:
-        super().__init__(name, (len(edges) - 1, n_features), values.dtype)
-        self.values: NDArray[Any] = values
-        self.columns: NDArray[Any] = columns
-        self.edges: NDArray[Any] = edges
+    def __init__(self, name: str, matrix: Any) -> None:  # noqa: ANN401  # one of SciPy's
+        super().__init__(name, matrix.shape, matrix.dtype)
+        self.matrix = matrix
 
     @classmethod
     def of(cls, matrix: Any, name: str) -> SparseRows:  # noqa: ANN401  # of whatever library
         """Hold a sparse matrix of any format by its rows; those of CSR matrices are not copied."""
-        rows = _by_rows(matrix, name)
-        return cls(name, rows.data, rows.indices, rows.indptr, rows.shape[1])
+        return cls(name, _by_rows(matrix, name))
 
     def __getitem__(self, rows: Rows) -> NDArray[Any]:
         """A dense copy of some rows."""
-        if not isinstance(rows, slice) or rows.step not in (None, 1):
-            picked = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
-            return self.take(picked)[:]
-        start, stop, _ = rows.indices(len(self))
-        stop = max(start, stop)
-        block = np.zeros((stop - start, self.shape[1]), self.dtype)
-        stored = slice(self.edges[start], self.edges[stop])
-        block[np.repeat(np.arange(stop - start), np.diff(self.edges[start : stop + 1])), self.columns[stored]] = (
-            self.values[stored]
-        )
-        return block
+        dense: NDArray[Any] = self.matrix[rows].toarray()
+        return dense
 
     def take(self, rows: NDArray[np.integer]) -> SparseRows:
         """Some rows, in any order, still sparse."""
-        starts, counts = self.edges[:-1][rows], np.diff(self.edges)[rows]
-        edges = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        stored = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
-        return SparseRows(self.name, self.values[stored], self.columns[stored], edges, self.shape[1])
-
-    def features(self, block: slice) -> NDArray[Any]:
-        """A dense copy of some features of all points."""
-        first, last, _ = block.indices(self.shape[1])
-        wanted = np.flatnonzero((self.columns >= first) & (self.columns < last))
-        result = np.zeros((len(self), last - first), self.dtype)
-        result[np.searchsorted(self.edges, wanted, side="right") - 1, self.columns[wanted] - first] = self.values[
-            wanted
-        ]
-        return result
+        return SparseRows(self.name, self.matrix[rows])
 
     def part(self, start: int, stop: int) -> tuple[Doubles, Indices, Indices]:
         """Values, columns and edges of some rows, as compiled loops take them."""
-        edges = self.edges[start : stop + 1].astype(np.int64)
+        edges = self.matrix.indptr[start : stop + 1].astype(np.int64)
         stored = slice(edges[0], edges[-1])
-        return self.values[stored].astype(np.float64), self.columns[stored].astype(np.int64), edges - edges[0]
+        values, columns = self.matrix.data[stored], self.matrix.indices[stored]
+        return values.astype(np.float64), columns.astype(np.int64), edges - edges[0]
 
-    def parts(self) -> Iterator[slice]:
-        """Rows in portions of about as many stored values, whatever the length of each row."""
-        start = 0
-        while start < len(self):
-            last = int(np.searchsorted(self.edges, int(self.edges[start]) + _VALUES, side="right")) - 1
-            stop = max(start + 1, min(last, len(self), start + _VALUES))
-            yield slice(start, stop)
-            start = stop
+    def _portions(self) -> Iterator[tuple[slice, Doubles, Indices, Indices]]:
+        """Rows a portion at a time, of few stored values each, with what `part` says of them."""
+        size = max(1, _VALUES * len(self) // max(self.matrix.nnz, len(self)))
+        for start in range(0, len(self), size):
+            stop = min(start + size, len(self))
+            yield slice(start, stop), *self.part(start, stop)
 
     def find_non_finite(self) -> tuple[Any, int, int] | None:
         """The first stored value that is NaN or infinite, its row and its feature; None where all are finite."""
-        bad = np.flatnonzero(~np.isfinite(self.values)) if self.dtype.kind == "f" else self.columns[:0]
+        bad = np.flatnonzero(~np.isfinite(self.matrix.data))
         if not bad.size:
             return None
-        row = int(np.searchsorted(self.edges, bad[0], side="right")) - 1
-        return self.values[bad[0]], row, int(self.columns[bad[0]])
+        row = int(np.searchsorted(self.matrix.indptr, bad[0], side="right")) - 1
+        return self.matrix.data[bad[0]], row, int(self.matrix.indices[bad[0]])
 
     def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
         """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""
-        zeros = len(self) - np.bincount(self.columns, minlength=self.shape[1])  # (d,) how often each is not stored
+        zeros = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])  # (d,) how often each is 0
         reach = np.where(zeros > 0, np.abs(pivot), 0.0)
-        for part in self.parts():
-            values, columns, _ = self.part(part.start, part.stop)
+        for _, values, columns, _ in self._portions():
             with np.errstate(over="ignore"):  # refused below
                 np.maximum.at(reach, columns, np.abs(values - pivot[columns]))
         refuse_beyond_float64(reach)
@@ -131,20 +98,18 @@ class SparseRows(StreamedFeatures):
         inverse = 1.0 / reach
         of_zero = np.where(zeros > 0, -pivot, 0.0) * inverse
         sums = zeros * of_zero
-        for part in self.parts():
-            values, columns, _ = self.part(part.start, part.stop)
+        for _, values, columns, _ in self._portions():
             sums += np.bincount(columns, (values - pivot[columns]) * inverse[columns], len(sums))
         mean = sums / len(self)
         at_zero = of_zero - mean
         squares, lengths, unit = zeros * at_zero**2, np.empty(len(self)), reach / reach.max()
-        for part in self.parts():
-            values, columns, edges = self.part(part.start, part.stop)
+        for rows, values, columns, edges in self._portions():
             deviations = ((values - pivot[columns]) * inverse[columns] - mean[columns]) ** 2
             squares += np.bincount(columns, deviations, len(squares))
             # Lengths leave out the deviations of a point that is all zeros, which all points share.
             beyond = (deviations - at_zero[columns] ** 2) * unit[columns] ** 2
             row = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-            lengths[part] = np.bincount(row, beyond, len(edges) - 1)
+            lengths[rows] = np.bincount(row, beyond, len(edges) - 1)
         return reach, mean, squares, int(np.argmax(lengths))
 
 

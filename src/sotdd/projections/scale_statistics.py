@@ -329,7 +329,7 @@ class ScaleStatistics:
         """Those of a dataset; the sample is what scaling each feature needs, and can be left out."""
         statistics = cls(data.name)
         statistics.moments, statistics.columns = FeatureMoments.of(data), data.columns
-        statistics.groups = data.origin.group_features(data.columns or ())
+        statistics.groups = data.group_features()
         statistics.sample = RowSample.of(data) if sampled else None
         return statistics
 

@@ -237,7 +237,7 @@ def multiplies_stored(data: LabelledData, projections: Projections) -> bool:
     """Whether a dataset is best multiplied as it is stored; the same for any number of threads and any chunk."""
     if not isinstance(data.features, SparseRows) or not is_near(projections.scaler):
         return False
-    stored = len(data.features.values) / data.n_points  # of a point
+    stored: float = data.features.matrix.nnz / data.n_points  # of a point
     size = projections.turn_size
     if size is None:
         return _OF_PRODUCT * stored <= data.n_features

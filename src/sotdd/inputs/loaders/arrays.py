@@ -22,9 +22,8 @@ def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: AN
     """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
         reading.refuse("a dataset that is open")
-        columns = () if source.columns is None else tuple(dict.fromkeys(map(source.origin.find_column, source.columns)))
         known = Labels(source.classes, source.codes)
-        return Loaded(source.features, known, source.columns, source.origin, order=columns)
+        return Loaded(source.features, known, source.columns, source.origin, order=source.table)
     if reading.label_column is not None:
         reading.refuse("arrays", "label")
     features, labels = features_and_labels(source, name)

@@ -18,10 +18,11 @@ from hypothesis.extra import numpy as hnp
 
 import sotdd
 from sotdd import LabelledData
+from sotdd.basics.threads import find_libraries
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.cpu.rows import find_class_terms, sort_rows
-from sotdd.compute.cpu.workers import Workers, _libraries
+from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.kernels import rows as kernels
 from sotdd.projections.moments import Polynomials
 
@@ -131,7 +132,7 @@ def test_the_process_decides_how_many_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    _libraries.cache_clear()  # other tests may have loaded another BLAS since, which no product here uses
+    find_libraries.cache_clear()  # other tests may have loaded another BLAS since, which no product here uses
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         if max(blas_threads()) < 2:
             pytest.skip("BLAS has one thread here whatever is asked for")

@@ -1,6 +1,7 @@
 """Compiled loops are kept where they can be, by this user alone, and damaged files are compiled anew."""
 
 import importlib.util
+import json
 import os
 import pickle
 import subprocess
@@ -98,3 +99,18 @@ def hits(loops):
     loop = loops.kernel(loops.total)
     assert loop(np.arange(4.0)) == 12.0
     return sum(loop.stats.cache_hits.values())
+
+
+@pytest.mark.slow
+def test_warm_leaves_nothing_to_compile(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    warm = [sys.executable, "-m", "sotdd", "warm", "--json"]
+    said = json.loads(subprocess.check_output(warm, env=environment))
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
+    assert {str(path.parent) for path in files} == set(said["folders"])
+    np.savez(tmp_path / "a.npz", X=np.random.default_rng(0).normal(size=(40, 6)), y=np.arange(40) % 3)
+    for command in (["distance", "--noise-floor"], ["explain"], ["check"]):
+        subprocess.check_call(
+            [sys.executable, "-m", "sotdd", *command, "a.npz", "a.npz"], env=environment, cwd=tmp_path
+        )
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == files

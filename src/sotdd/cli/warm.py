@@ -8,7 +8,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.cli import options as o
 from sotdd.cli.terminal import say, show_work
 
-EXAMPLES = o.examples("sotdd warm", "NUMBA_CACHE_DIR=/opt/loops sotdd warm")
+EXAMPLES = o.examples("sotdd warm")
 
 # Tables, embeddings and images: loops are compiled for each kind of number, and wide points have loops of their own.
 _KINDS = ((4, "float64"), (130, "float32"), (130, "uint8"))

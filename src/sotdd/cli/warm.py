@@ -46,14 +46,16 @@ def _compile_loops() -> list[str]:
     from sotdd.projections.compile_cache import find_folders
 
     rng = np.random.default_rng(0)
-    for n_features, kind in _KINDS:
+    labels = np.arange(_POINTS) % 3, rng.integers(3, size=_POINTS)  # classes of one size, and of others
+    for number, (n_features, kind) in enumerate(_KINDS):
         points = (100 * rng.random((2, _POINTS, n_features))).astype(kind)
-        a, b = ((side, rng.integers(3, size=_POINTS)) for side in points)
+        a, b = (points[0], labels[0]), (points[1], labels[number % 2])
         sotdd.distance(a, b, n_projections=64, noise_floor=True)
         sotdd.explain(a, b, n_projections=64)
-        reference = sotdd.DriftReference.fit(a, with_sketch=True)
-        reference.test(b, n_permutations=19)
-        reference.distance(b)
+        for first, second in ((_POINTS, _POINTS), (40, 40), (40, 30)):  # few points are compared by other loops
+            reference = sotdd.DriftReference.fit((a[0][:first], a[1][:first]), with_sketch=True)
+            reference.test((b[0][:second], b[1][:second]), n_permutations=19)
+            reference.distance((b[0][:second], b[1][:second]))
     found = [find_folders(str(module.__file__)) for module in (kernels, rows)]
     kept = [next((folder for folder in folders if any(folder.glob("*.nbc"))), None) for folders in found]
     return [str(folder) for folder in kept if folder is not None]

@@ -18,7 +18,6 @@ from .measure.pairwise import pairwise as pairwise
 from .measure.pairwise import rank as rank
 from .measure.two_sample import test as test
 from .projections.recipe import Projections as Projections
-from .projections.scale_statistics import ScaleStatistics as ScaleStatistics
 from .projections.scaler import Scaler as Scaler
 from .reports.report import report as report
 from .sketches.builder import SketchBuilder as SketchBuilder

@@ -1,8 +1,5 @@
 """The CPU engine: the same numbers for any chunk and any number of threads, and good manners."""
 
-import subprocess
-import sys
-import textwrap
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +15,11 @@ from hypothesis.extra import numpy as hnp
 
 import sotdd
 from sotdd import LabelledData
+from sotdd.basics.threads import find_libraries
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.cpu.rows import find_class_terms, sort_rows
-from sotdd.compute.cpu.workers import Workers, _libraries
+from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.kernels import rows as kernels
 from sotdd.projections.moments import Polynomials
 
@@ -131,7 +129,7 @@ def test_the_process_decides_how_many_threads():
 
 @pytest.fixture
 def two_blas_threads():
-    _libraries.cache_clear()  # other tests may have loaded another BLAS since, which no product here uses
+    find_libraries.cache_clear()  # other tests may have loaded another BLAS since, which no product here uses
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         if max(blas_threads()) < 2:
             pytest.skip("BLAS has one thread here whatever is asked for")
@@ -200,16 +198,3 @@ def test_memory_is_bounded(rng):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 120e6  # rows of a whole turn of 1,024 directions are 82 MB
-
-
-@pytest.mark.slow
-def test_without_a_place_to_cache_kernels_are_compiled_in_the_process():
-    """A read-only installation with no home still works."""
-    code = """
-        from numba.core.caching import CacheImpl
-        CacheImpl._locator_classes = []  # as where no place can be written to
-        import sotdd
-        print(sotdd.distance([[0.0], [1.0]], [[0.0], [2.0]], n_projections=64).value > 0)
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "True", done.stderr

@@ -109,8 +109,8 @@ def test_every_verb(rng):
     assert both[0] == both[1]
     both = [sotdd.peers.mmd(*side).value for side in (pair, full)]
     np.testing.assert_allclose(both[0], both[1], rtol=1e-9)
-    statistics = [sotdd.ScaleStatistics().add(side[0][0]).add(side[1][0]).scaler("features") for side in (pair, full)]
-    np.testing.assert_allclose(statistics[0].scale, statistics[1].scale, rtol=1e-9)
+    scalers = [sotdd.Scaler.fit([side[0][0], side[1][0]], "features") for side in (pair, full)]
+    np.testing.assert_allclose(scalers[0].scale, scalers[1].scale, rtol=1e-9)
 
 
 def test_laws_of_ones_own_and_the_torch_engine_see_dense_blocks(rng):

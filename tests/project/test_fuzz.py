@@ -88,7 +88,7 @@ CALLS = (
     "sotdd.distance", "sotdd.pairwise", "sotdd.rank", "sotdd.test", "sotdd.explain", "sotdd.paper", "sotdd.flow",
     "sotdd.report", "sotdd.open_dataset", "sotdd.LabelledData.of", "sotdd.sketch", "sotdd.sketch_stream",
     "sotdd.Projections.fit", "sotdd.Projections.from_arrays", "seen_through().draw", "sotdd.Scaler",
-    "sotdd.Scaler.fit", "sotdd.ScaleStatistics().add", "sotdd.projections.ClassQuantiles",
+    "sotdd.Scaler.fit", "sotdd.projections.ClassQuantiles",
     "sotdd.projections.Convolution", "sotdd.projections.Hadamard", "sotdd.projections.Moments",
     "sotdd.projections.UniformOrders", "sotdd.projections.ZeroTruncatedPoisson", "sotdd.Sketch.load",
     "in_sketch().distance", "in_sketch().vector", "in_sketch().save",

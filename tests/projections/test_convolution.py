@@ -56,8 +56,6 @@ def test_digits_by_convolutions_are_a_sane_distance_apart(pictures):
         ((1, 17, 40), "auto"),
         ((3, 7, 5), "auto"),
         ((1, 1, 9), "auto"),
-        ((1, 8, 8), [(3, 1), (3, 2), (2, 1)]),
-        ((2, 6, 9), [((2, 3), (1, 2)), ((5, 4), 1)]),
     ],
 )
 def test_a_direction_is_what_the_convolutions_do(rng, shape, kernels):
@@ -120,12 +118,7 @@ def test_shapes_that_do_not_match(points):
         (((1, 2, 3, 4),), "image_shape"),
         (((0, 28),), "image_shape"),
         (((28, 28), "deep"), "kernels is 'deep'"),
-        (((8, 8), [(3, 1)]), "leave 6 × 6 pixels"),
-        (((8, 8), [(9, 1)]), "kernel of 9 × 9 but only 8 × 8"),
-        (((8, 8), [(8, 0)]), "kernel or stride is 0"),
-        (((8, 8), [(8, 1, 1)]), "kernel, stride"),
-        (((8, 8), 5), "kernel, stride"),
-        (((1, 1), []), "kernels is empty"),
+        (((8, 8), [(8, 1)]), "kernels is a list"),
         (((28, 28), "auto", -1.0), "clamp"),
         (((28, 28), "auto", None, "middle"), "channels"),
     ],

@@ -2,6 +2,9 @@
 
 import inspect
 import math
+import os
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -108,6 +111,26 @@ def test_the_fingerprint_forgives_last_bits(rng):
         for error in (0, 1e-14)
     }
     assert len(marks) == 1
+
+
+ISOTROPIC = """
+import hashlib, numpy as np, sotdd
+for seed in range(6):
+    x = np.random.default_rng(seed).normal(size=(1000, 300))  # no direction is the first by much
+    for law in (None, sotdd.projections.Sphere(), sotdd.projections.Orthogonal()):
+        drawn = sotdd.Projections.fit([x], n_projections=64, directions=law)
+        print(drawn.fingerprint, hashlib.sha256(drawn.draw(0, 64).features.theta.tobytes()).hexdigest())
+"""
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    """Principal directions of isotropic data depend on every last bit of the products that find them."""
+    found = [
+        subprocess.check_output([sys.executable, "-c", ISOTROPIC], env={**os.environ, "OPENBLAS_NUM_THREADS": threads})
+        for threads in ("1", "2")
+    ]
+    assert found[0] == found[1]
+    assert len(found[0].splitlines()) == 18
 
 
 def test_kept_draws_cannot_be_written_to():

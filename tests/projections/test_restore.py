@@ -14,7 +14,7 @@ LAWS = [
     sotdd.projections.Orthogonal(),
     sotdd.projections.Convolution((8, 8)),
     sotdd.projections.Convolution((4, 4, 4), "stride", None, "last"),
-    sotdd.projections.Convolution((1, 8, 8), [((4, 4), (2, 2)), (3, 1)], 0.5),
+    sotdd.projections.Convolution((1, 8, 8), clamp=0.5),
     sotdd.projections.Moments(9, cut=None),
     sotdd.projections.Moments(1, sotdd.projections.UniformOrders(3), 2.5),
     sotdd.projections.ClassQuantiles(),

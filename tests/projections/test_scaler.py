@@ -1,7 +1,6 @@
-"""Scalers: the pooled one, one for each feature, the statistics that they are made of, and who uses them."""
+"""Scalers: the pooled one, one for each feature, and who uses them."""
 
 import math
-import pickle
 from itertools import permutations
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import sotdd
-from sotdd import LabelledData, Scaler, ScaleStatistics
+from sotdd import LabelledData, Scaler
 from sotdd.projections import scale_statistics as samples
 
 
@@ -188,52 +187,6 @@ def test_the_strangest_numbers_are_scaled_or_refused(rng, scale):
         np.testing.assert_array_equal(there.scales, back.scales)
         scaled += 1
     assert scaled > 25
-
-
-# ------------------------------------------------------------------ statistics
-
-
-def test_statistics_add_up_and_travel(rng):
-    x = mixed(rng)
-    a, b = ScaleStatistics("a").add(x[:1000]), ScaleStatistics("b").add(x[1000:])
-    both = pickle.loads(pickle.dumps(a)) + pickle.loads(pickle.dumps(b))
-    assert (a.n_points, b.n_points, both.n_points) == (1000, 2000, 3000)
-    np.testing.assert_array_equal(both.scaler("features").scale, (b + a).scaler("features").scale)
-    np.testing.assert_allclose(both.scaler("features").scale, Scaler.fit([x], "features").scale, rtol=1e-7)
-    apart = Scaler.fit({"a": a, "b": b}, "features")
-    np.testing.assert_array_equal(apart.scale, Scaler.fit([x[:1000], x[1000:]], "features").scale)
-
-
-def test_merged_samples_are_uniform(rng, monkeypatch):
-    """A small part must not be over-represented once samples are cut to their bound."""
-    monkeypatch.setattr(samples, "MOST_VALUES", 3000)
-    large, small = np.zeros((27_000, 1)), np.ones((3_000, 1))
-    merged = ScaleStatistics()
-    for part in (*np.array_split(large, 9), small):
-        merged.add(part + rng.random(part.shape) / 10)
-    assert len(merged.sample.rows) == 3000
-    assert np.mean(merged.sample.rows > 0.5) == pytest.approx(0.1, abs=0.02)
-
-
-def test_statistics_refuse_what_does_not_fit(rng):
-    found = ScaleStatistics().add(rng.normal(size=(5, 2)))
-    with pytest.raises(sotdd.SotddError, match="3 features"):
-        found.add(rng.normal(size=(5, 3)))
-    with pytest.raises(sotdd.SotddError, match="expected ScaleStatistics"):
-        found.merge(3)
-    with pytest.raises(sotdd.SotddError, match="no points"):
-        ScaleStatistics().scaler()
-
-
-def test_statistics_know_names(rng):
-    frame = table(rng.normal(size=(100, 3)) * [1, 5, 25])
-    found = ScaleStatistics().add(frame[:50]).add(frame[50:][["c2", "label", "c0", "c1"]])
-    scaler = found.scaler()
-    assert scaler.kind == "features"
-    assert scaler.columns == ("c0", "c1", "c2")
-    np.testing.assert_allclose(scaler.scale, [expected_spread(frame[name]) for name in scaler.columns], rtol=1e-9)
-    with pytest.raises(sotdd.SotddError, match="no column 'c1'"):
-        found.add(frame.drop(columns="c1"))
 
 
 # ------------------------------------------------------------------ who uses them, and what is said of them

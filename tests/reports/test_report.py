@@ -177,7 +177,7 @@ def executed(code, datasets=None, **filled):
         {"p": 1.5, "scale": None},
         {"n_projections": 200, "estimator": "plain", "noise_floor": True},
         {"directions": sotdd.projections.Orthogonal()},
-        {"directions": sotdd.projections.Convolution((5, 1), [((5, 1), 1)], clamp=None)},
+        {"directions": sotdd.projections.Convolution((5, 1), "stride", clamp=None)},
     ],
     ids=lambda settings: " ".join(settings) or "default",
 )

@@ -19,7 +19,7 @@ from typing import Annotated, TextIO
 import typer
 
 from sotdd.basics import __version__
-from sotdd.cli import catalog, check, compare, sketch
+from sotdd.cli import catalog, check, compare, sketch, warm
 from sotdd.cli.terminal import complain
 
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
@@ -76,6 +76,7 @@ app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sket
 app.command("update", epilog=sketch.UPDATE_EXAMPLES, rich_help_panel=_KEEP)(sketch.update_command)
 app.add_typer(catalog.app, rich_help_panel=_KEEP)
 app.command("demo", epilog=compare.DEMO_EXAMPLES, rich_help_panel=_SEE)(compare.demo_command)
+app.command("warm", epilog=warm.EXAMPLES, rich_help_panel=_SEE)(warm.warm_command)
 
 
 def main() -> None:

@@ -20,6 +20,8 @@ from numba.core import event
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from sotdd.projections.compile_cache import LoopCache
+
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.integer]
@@ -60,10 +62,9 @@ def exact_step(function: _F) -> _F:
 
 
 def _compile_cached(function: _F, liberties: set[str]) -> _F:
-    try:
-        return cast("_F", _compiled(fastmath=liberties, cache=True)(function))
-    except RuntimeError:  # no writable place for the cache: compile in every process instead
-        return cast("_F", _compiled(fastmath=liberties)(function))
+    dispatcher: Any = _compiled(fastmath=liberties)(function)
+    dispatcher._cache = LoopCache(function)
+    return cast("_F", dispatcher)
 
 
 class _FirstCompile(event.Listener):

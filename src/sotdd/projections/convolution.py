@@ -75,8 +75,7 @@ class Convolution(Law, name="convolution"):
     kernels
         ``"auto"``: the authors' stack for 28 × 28 and 32 × 32 images, of which the latter does not see the
         last three rows and columns; ``"stride"`` for others. ``"stride"``: layers of stride two, for any
-        size, square or not, that leave no pixel out. Or a sequence of (kernel, stride), each an
-        integer or a pair (vertical, horizontal), that reduces the image to one pixel.
+        size, square or not, that leave no pixel out.
     clamp
         Cut projected values to ±clamp, by default to ±5 as the authors' code does: the kernels' products
         have a heavy tail, and so have the projections. None for no cut.
@@ -94,12 +93,12 @@ class Convolution(Law, name="convolution"):
     """
 
     image_shape: tuple[int, ...]
-    kernels: Literal["auto", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
+    kernels: Literal["auto", "stride"] = "auto"
     clamp: float | None = 5.0
     channels: Literal["first", "last"] = "first"
 
     def __post_init__(self) -> None:
-        """Check the settings and that the stack ends in one pixel."""
+        """Check the settings."""
         try:
             shape = tuple(check_count(size, "a size of image_shape") for size in self.image_shape)
         except TypeError:  # it has no sizes
@@ -110,9 +109,9 @@ class Convolution(Law, name="convolution"):
                 setting="image_shape",
             )
         object.__setattr__(self, "image_shape", shape)
+        check_choice(self.kernels, "kernels", ("auto", "stride"))
         check_choice(self.channels, "channels", ("first", "last"))
         object.__setattr__(self, "clamp", check_limit(self.clamp, "clamp"))
-        _sizes(self._planes[1:], self.layers)
 
     @property
     def _planes(self) -> tuple[int, int, int]:
@@ -126,12 +125,6 @@ class Convolution(Law, name="convolution"):
     def layers(self) -> tuple[Layer, ...]:
         """The stack, layer by layer."""
         size = self._planes[1:]
-        if not isinstance(self.kernels, str):
-            return _check_layers(self.kernels)
-        if self.kernels not in ("auto", "stride"):
-            raise SotddError(
-                f"is {describe(self.kernels)}: expected 'auto', 'stride' or (kernel, stride) pairs.", setting="kernels"
-            )
         paper = {(28, 28): PAPER_28, (32, 32): PAPER_32} if self.kernels == "auto" else {}
         return paper.get(size) or stride_stack(*size)
 
@@ -143,9 +136,12 @@ class Convolution(Law, name="convolution"):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The same stack, layer by layer."""
-        kernels = [((high, wide), (down, right)) for high, wide, down, right in settings["layers"]]
-        return super().of({**settings, "kernels": kernels})
+        """The law whose stack has these layers."""
+        for kernels in ("auto", "stride"):
+            law = super().of({**settings, "kernels": kernels})
+            if law.describe()["layers"] == settings["layers"]:
+                return law
+        raise SotddError("its convolutions have other layers than this version draws")
 
     def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
         """Refuse data whose points are not images of this shape; flat ones of the right length pass."""
@@ -200,37 +196,9 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
 
 
 def _sizes(size: Pair, layers: Sequence[Layer]) -> list[Pair]:
-    """Image sizes before the first layer, between layers, and after the last, which must be one pixel."""
+    """Image sizes before the first layer, between layers, and after the last: one pixel."""
     sizes = [size]
-    for number, layer in enumerate(layers, 1):
-        if layer.kernel[0] > size[0] or layer.kernel[1] > size[1]:
-            raise SotddError(
-                f"layer {number} has a kernel of {layer.kernel[0]} × {layer.kernel[1]} but only "
-                f"{size[0]} × {size[1]} pixels are left: use smaller or fewer kernels."
-            )
-        size = (
-            (size[0] - layer.kernel[0]) // layer.stride[0] + 1,
-            (size[1] - layer.kernel[1]) // layer.stride[1] + 1,
-        )
-        sizes.append(size)
-    if size != (1, 1):
-        raise SotddError(f"the kernels leave {size[0]} × {size[1]} pixels: add layers until one is left.")
+    for layer in layers:
+        (height, width), (high, wide), (down, right) = sizes[-1], layer.kernel, layer.stride
+        sizes.append(((height - high) // down + 1, (width - wide) // right + 1))
     return sizes
-
-
-def _check_layers(kernels: Sequence[tuple[int | Pair, int | Pair]]) -> tuple[Layer, ...]:
-    """Layers given by hand."""
-    try:
-        layers = tuple(Layer(_pair(kernel), _pair(stride)) for kernel, stride in kernels)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, SotddError):
-            raise
-        raise SotddError("kernels must be 'auto', 'stride' or (kernel, stride) pairs.") from error
-    if not layers:
-        raise SotddError("kernels is empty: expected at least one (kernel, stride) pair.")
-    return layers
-
-
-def _pair(value: int | Pair) -> Pair:
-    high, wide = value if isinstance(value, (tuple, list)) else (value, value)
-    return check_count(high, "a kernel or stride"), check_count(wide, "a kernel or stride")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import as_array, check_limit
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
+from sotdd.basics.threads import serial_blas
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, draw_turn
@@ -264,6 +265,7 @@ class Tilted:
             object.__setattr__(self, name, array)
 
     @classmethod
+    @serial_blas.hold()
     def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere | Hadamard) -> Tilted:
         """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
         n_features, structured = datasets[0].n_features, isinstance(law, Hadamard)

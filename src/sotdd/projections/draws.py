@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.threads import serial_blas
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, check_directions
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import LabelTerms, Moments, draw_from_each, moment_terms
@@ -91,6 +92,7 @@ class Laws:
     seed: int
     first_block: int = 0  # where the projections begin
 
+    @serial_blas.hold()
     def blocks(self, first: int, last: int) -> Block:
         """Draw blocks first, …, last - 1 together: each from generators that depend on nothing else."""
         numbers = range(self.first_block + first, self.first_block + last)

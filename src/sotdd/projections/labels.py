@@ -66,11 +66,6 @@ class Summaries(LabelTerms):
         if not callable(self.summary):
             raise SotddError(f"the summary of a label law is a {type(self.summary).__name__}: expected a function.")
 
-    @property
-    def shared(self) -> ClassSummary:
-        """The function."""
-        return self.summary
-
 
 def summarise_class(terms: Summaries, values: NDArray[np.float32]) -> NDArray[np.float64]:
     """The terms (B,) of a class with these projected points (B, m), which the function sees read-only."""

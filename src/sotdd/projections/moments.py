@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Self, TypeAlias
 
@@ -156,11 +156,6 @@ class LabelTerms:
         """Where the values that classes are summarised by are cut: infinite where they are not."""
         return math.inf
 
-    @property
-    def shared(self) -> object:
-        """What all projections share, such as a cut."""
-        return None
-
     def part(self, rows: slice) -> Self:
         """Some consecutive projections."""
         return replace(self, weights=self.weights[rows], coefficients=self.coefficients[rows])
@@ -190,7 +185,11 @@ class LabelTerms:
         first, widths = parts[0], {part.coefficients.shape[-1] for part in parts}
         if len(parts) == 1:
             return first
-        alike = all(type(part) is type(first) and part.shared == first.shared for part in parts)
+        shared = [each.name for each in fields(first) if each.name not in ("weights", "coefficients")]
+        alike = all(
+            type(part) is type(first) and all(getattr(part, name) == getattr(first, name) for name in shared)
+            for part in parts
+        )
         if not alike or (len(widths) > 1 and not isinstance(first, Polynomials)):
             raise SotddError(
                 "a label law must draw the same kind of terms, with the same cut or summary function, every time: put "
@@ -227,11 +226,6 @@ class Polynomials(LabelTerms):
     def __post_init__(self) -> None:
         """Check the cut."""
         check_limit(self.cut, "cut")
-
-    @property
-    def shared(self) -> float | None:
-        """The cut."""
-        return self.cut
 
     @property
     def limit(self) -> float:

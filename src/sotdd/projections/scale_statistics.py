@@ -1,39 +1,28 @@
-"""What a scaler is made of: moments of features and a sample of rows, which add up over batches, shards and parties."""
+"""What a scaler is made of: moments of features, and their spreads without the tails."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Self
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import refuse_beyond_float64
-from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
-from sotdd.basics.text import say_count
-from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import find_places, order_columns
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.inputs.tensors import DeviceFeatures
-
-if TYPE_CHECKING:
-    from sotdd.projections.scaler import Kind, Scaler
 
 Doubles = NDArray[np.float64]
 
 # Fewer blocks than this are not worth the threads.
 _FEW_BLOCKS = 8
-
-# How many parts are pooled at a time.
-_POOLED = 64
 
 # A reach smaller than this is not divided by, so that its inverse stays in float64.
 _SMALLEST = 1e-300
@@ -82,9 +71,7 @@ class FeatureMoments:
         else:
             with ThreadPoolExecutor(os.cpu_count()) as threads:  # the loops do not hold Python's lock
                 parts = list(threads.map(lambda block: cls._of_block(data, block, pivot), blocks))
-        while len(parts) > 1:  # as many together as are worth a call, and the same for any number of threads
-            parts = [cls.pool(parts[start : start + _POOLED]) for start in range(0, len(parts), _POOLED)]
-        return parts[0]
+        return cls.pool(parts)
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
@@ -170,9 +157,9 @@ def _row_name(row: int, data: LabelledData) -> str:
     return f"row {row:,} of {data.name!r}"
 
 
-# ------------------------------------------------------------------ rows that stand for all points
+# ------------------------------------------------------------------ spreads without the tails
 
-# What a sample holds: tables of 20 columns are kept whole up to 200,000 rows.
+# So many values of all datasets are looked at: tables of 20 columns are taken whole up to 200,000 rows.
 MOST_VALUES = 1 << 22
 
 # Values below the one quantile and above the other are brought in to it.
@@ -189,54 +176,7 @@ def _of_normal_law() -> float:
 _NORMAL = _of_normal_law()
 
 
-@dataclass(frozen=True, eq=False)
-class RowSample:
-    """Some rows of a dataset, or all of them where they are few.
-
-    Every row has a key, uniform between 0 and 1, and those with the smallest keys are kept. So samples of
-    parts merge to what a sample of the whole would be.
-
-    Attributes
-    ----------
-    n_points
-        How many points the rows stand for.
-    rows
-        (k, d) points.
-    keys
-        (k,) their keys.
-    """
-
-    n_points: int
-    rows: NDArray[Any]
-    keys: Doubles
-
-    @classmethod
-    def of(cls, data: LabelledData) -> RowSample:
-        """Take rows at random, as many as a sample holds."""
-        most = _most_rows(data.n_features)
-        if data.n_points <= most:
-            rows = data.rows(slice(None))
-        else:
-            chosen = generator(0, Stream.SCALE_ROWS, data.n_points).choice(data.n_points, most, replace=False)
-            rows = data.rows(np.sort(chosen))
-        # Keys follow from the data, so that parts of a stream have other keys and a second run has the same.
-        rng = np.random.default_rng([data.n_points, _digest(rows)])
-        return cls(data.n_points, rows, rng.random(len(rows)) * (len(rows) / data.n_points))
-
-    def merge(self, other: RowSample) -> RowSample:
-        """A sample of both."""
-        keys = np.concatenate([self.keys, other.keys])
-        kept = np.argsort(keys, kind="stable")[: _most_rows(self.rows.shape[1])]
-        rows = np.concatenate([self.rows, other.rows])[kept]
-        return RowSample(self.n_points + other.n_points, rows, keys[kept])
-
-    @property
-    def weight(self) -> float:
-        """How many points each row stands for."""
-        return self.n_points / len(self.rows)
-
-
-def find_spreads(samples: Sequence[RowSample], means: Doubles, deviations: Doubles) -> tuple[Doubles, Doubles]:
+def find_spreads(datasets: Sequence[LabelledData], means: Doubles, deviations: Doubles) -> tuple[Doubles, Doubles]:
     """Centre and robust spread (d,) of every feature; 0 for constant ones.
 
     Mean and standard deviation of features whose tails are brought in to the pooled 5 % and 95 % quantiles. The
@@ -244,139 +184,26 @@ def find_spreads(samples: Sequence[RowSample], means: Doubles, deviations: Doubl
     Features of which nine in ten values are the same, or more, such as rare flags and sparse counts, have their plain
     means and standard deviations.
     """
-    ordered = sorted(samples, key=lambda part: (part.n_points, _digest(part.rows)))  # in whatever order they are given
-    parts = [_of_columns(ordered, columns) for columns in _columns(ordered)]
-    centre, spread = (np.concatenate(column) for column in zip(*parts, strict=True))
-    rare = spread == 0
-    return np.where(rare, means, centre), np.where(rare, deviations, spread)
-
-
-def _of_columns(samples: Sequence[RowSample], columns: slice) -> tuple[Doubles, Doubles]:
-    """The same of some features."""
-    parts = [sample.rows[:, columns].astype(np.float64) for sample in samples]
-    low, high = _ends(parts, [sample.weight for sample in samples])
+    rows = _sample_rows(datasets)
+    low, high = np.quantile(rows, [_LOW, _HIGH], axis=0, method="inverted_cdf")
     with np.errstate(over="ignore"):
         width = high - low
     refuse_beyond_float64(width)
-    unit = np.where(width > 0, width, 1.0)
-    shares = np.array([sample.n_points for sample in samples], np.float64)[:, None]
-    shares /= shares.sum()
-    inside = [(np.clip(part, low, high) - low) / unit for part in parts]  # from 0 to 1
-    means = np.stack([part.mean(axis=0) for part in inside])
-    mean = (shares * means).sum(axis=0)
-    variances = np.stack([part.var(axis=0) for part in inside])
-    variance = (shares * (variances + (means - mean) ** 2)).sum(axis=0)
-    return low + mean * width, np.sqrt(variance) * width / _NORMAL
+    inside = (np.clip(rows, low, high) - low) / np.where(width > 0, width, 1.0)  # from 0 to 1
+    spread = inside.std(axis=0) * width / _NORMAL
+    rare = spread == 0
+    return np.where(rare, means, low + inside.mean(axis=0) * width), np.where(rare, deviations, spread)
 
 
-def _ends(parts: Sequence[Doubles], weights: Sequence[float]) -> tuple[Doubles, Doubles]:
-    """The quantiles (d,) of all rows together, each row counting by the weight of its part."""
-    counts = None if len(set(weights)) == 1 else np.repeat(weights, [len(part) for part in parts])
-    low, high = np.quantile(np.concatenate(parts), [_LOW, _HIGH], axis=0, method="inverted_cdf", weights=counts)
-    return low, high
-
-
-def _columns(samples: Sequence[RowSample]) -> Iterator[slice]:
-    """Features a few at a time, so that all samples together take no more memory than one."""
-    n_features = samples[0].rows.shape[1]
-    size = max(1, MOST_VALUES // sum(len(sample.rows) for sample in samples))
-    return (slice(start, start + size) for start in range(0, n_features, size))
-
-
-def _digest(rows: NDArray[Any]) -> int:
-    return crc32(np.ascontiguousarray(rows).data)
-
-
-def _most_rows(n_features: int) -> int:
-    return max(2, MOST_VALUES // n_features)
-
-
-# ------------------------------------------------------------------ both
-
-
-class ScaleStatistics:
-    """Means and spreads of features, and a sample of rows, which merge over batches, shards and parties.
-
-    Parameters
-    ----------
-    name
-        What messages call the data.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> x = np.random.default_rng(0).normal(5, [1, 10, 100], size=(3000, 3))
-    >>> here, there = sotdd.ScaleStatistics(), sotdd.ScaleStatistics()
-    >>> for batch in np.split(x[:2000], 4):
-    ...     here = here.add(batch)
-    >>> both = here + there.add(x[2000:])
-    >>> both
-    ScaleStatistics(3,000 points, 3 features)
-    >>> both.scaler("features").scale.round()
-    array([  1.,  10., 100.])
-    >>> scaler = sotdd.Scaler.fit([here, there], "features")  # of several datasets that will be compared
-    """
-
-    def __init__(self, name: str = "data") -> None:
-        self.name = name
-        self.moments: FeatureMoments | None = None
-        self.sample: RowSample | None = None
-        self.columns: tuple[str, ...] | None = None
-        self.groups: dict[str, str | None] = {}  # of features that are no numbers, the category, or None for a gap
-
-    @classmethod
-    def of(cls, data: LabelledData, *, sampled: bool = True) -> ScaleStatistics:
-        """Those of a dataset; the sample is what scaling each feature needs, and can be left out."""
-        statistics = cls(data.name)
-        statistics.moments, statistics.columns = FeatureMoments.of(data), data.columns
-        statistics.groups = data.group_features()
-        statistics.sample = RowSample.of(data) if sampled else None
-        return statistics
-
-    @property
-    def n_points(self) -> int:
-        """How many points were added."""
-        return 0 if self.moments is None else self.moments.n_points
-
-    def __repr__(self) -> str:
-        """Sizes, for people."""
-        features = 0 if self.moments is None else self.moments.mean.size
-        return f"ScaleStatistics({say_count(self.n_points, 'point')}, {say_count(features, 'feature')})"
-
-    def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
-        """Add a batch; labels are ignored."""
-        batch = open_dataset(features if labels is None else (features, labels), name=self.name)
-        return self.merge(ScaleStatistics.of(order_columns(batch, self.columns, "what was added before")))
-
-    def merge(self, other: ScaleStatistics) -> Self:
-        """Add what another has gathered."""
-        if not isinstance(other, ScaleStatistics):
-            raise SotddError(f"a {type(other).__name__} cannot be merged: expected ScaleStatistics.")
-        if self.columns is not None and other.columns not in (None, self.columns):
-            find_places(self.columns, other.columns, f"dataset {other.name!r}", "what was added before")
-            raise SotddError(f"columns of dataset {other.name!r} are in another order: add them in the same one.")
-        if other.moments is None:
-            return self
-        if self.moments is None:
-            self.moments, self.sample, self.columns = other.moments, other.sample, other.columns
-            self.groups = other.groups
-            return self
-        if self.moments.mean.size != other.moments.mean.size:
-            raise SotddError(
-                f"the other statistics have {say_count(other.moments.mean.size, 'feature')} but those so far have "
-                f"{self.moments.mean.size:,}: expected the same."
-            )
-        self.moments = FeatureMoments.pool([self.moments, other.moments])
-        both = self.sample is not None and other.sample is not None
-        self.sample = self.sample.merge(other.sample) if both else None  # type: ignore[union-attr,arg-type]
-        return self
-
-    def __add__(self, other: ScaleStatistics) -> ScaleStatistics:
-        """Both together, each left as it is."""
-        return ScaleStatistics(self.name).merge(self).merge(other)
-
-    def scaler(self, scale: Kind = "auto") -> Scaler:
-        """The scaler for all that was added: "features", "pooled", or "auto" as in `sotdd.distance`."""
-        from sotdd.projections.scaler import Scaler
-
-        return Scaler.fit([self], scale)
+def _sample_rows(datasets: Sequence[LabelledData]) -> Doubles:
+    """All points, or the same share of each dataset at random where they are many; in whatever order they are given."""
+    share = min(1.0, MOST_VALUES / sum(data.n_points * data.n_features for data in datasets))
+    samples = []
+    for data in datasets:
+        chosen: slice | NDArray[np.integer] = slice(None)
+        if share < 1:
+            rng = generator(0, Stream.SCALE_ROWS, data.n_points)
+            chosen = np.sort(rng.choice(data.n_points, math.ceil(share * data.n_points), replace=False))
+        samples.append(data.rows(chosen))
+    samples.sort(key=lambda rows: (len(rows), crc32(np.ascontiguousarray(rows).data)))
+    return np.concatenate(samples).astype(np.float64)

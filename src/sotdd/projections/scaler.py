@@ -16,14 +16,16 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
-from sotdd.inputs import name_sources, open_all
+from sotdd.inputs import open_all
 from sotdd.inputs.agreement import find_places
 from sotdd.inputs.data import Dataset, LabelledData, Names, same_features
-from sotdd.projections.scale_statistics import Doubles, FeatureMoments, ScaleStatistics, find_spreads
+from sotdd.projections.scale_statistics import Doubles, FeatureMoments, find_spreads
 
 Kind: TypeAlias = Literal["auto", "features", "pooled"]
 # What calls take as ``scale``.
 Scale: TypeAlias = Union[Kind, "Scaler", None]
+
+_Part: TypeAlias = tuple[LabelledData, FeatureMoments]
 
 
 # More than this share of the squared spread is most of it.
@@ -83,17 +85,13 @@ class Scaler:
         object.__setattr__(self, "scale", _check_scale(self.scale, len(centre)))
 
     @classmethod
-    def fit(
-        cls,
-        datasets: Sequence[Dataset] | Mapping[str, Dataset] | Sequence[ScaleStatistics],
-        scale: Kind = "auto",
-    ) -> Scaler:
+    def fit(cls, datasets: Sequence[Dataset] | Mapping[str, Dataset], scale: Kind = "auto") -> Scaler:
         """Learn centre and scale from the points of all datasets, each point counting the same.
 
         Parameters
         ----------
         datasets
-            Those that will be compared, or a sample of them, or `ScaleStatistics` of them.
+            Those that will be compared, or a sample of them.
         scale
             "pooled": the mean, and one scale for all features, such that the average projection has variance
             one (the root of the trace of the covariance divided by the number of features). "features": for each
@@ -103,13 +101,7 @@ class Scaler:
             weigh as one number does. Constant features, and constant data, get scale 1.
             "auto": "features" where a dataset has columns with names, "pooled" otherwise.
         """
-        sources = list(datasets.values()) if isinstance(datasets, Mapping) else datasets
-        if not isinstance(sources, list) or not all(isinstance(part, ScaleStatistics) for part in sources or [None]):
-            return _fit(open_all(datasets), scale)  # type: ignore[arg-type]  # refuses what is no dataset
-        parts = [ScaleStatistics(name).merge(part) for name, part in name_sources(datasets, ScaleStatistics)]
-        if any(part.moments is None for part in parts):
-            raise SotddError("some of the statistics have no points: add some first.")
-        return _fit(parts, scale)
+        return _fit(open_all(datasets), scale)
 
     @property
     def kind(self) -> Literal["features", "pooled"]:
@@ -169,36 +161,34 @@ def find_scaler(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
     return _fit(data, scale)
 
 
-def _fit(data: Sequence[LabelledData] | Sequence[ScaleStatistics], scale: object) -> Scaler:
-    """Learn a scaler from datasets, or from statistics of them that were gathered before."""
+def _fit(data: Sequence[LabelledData], scale: object) -> Scaler:
+    """Learn a scaler from datasets."""
     if not isinstance(scale, str) or scale not in get_args(Kind):
         raise SotddError(
             f"is {describe(scale)}: expected 'auto', 'features', 'pooled', None or a Scaler.", setting="scale"
         )
-    by_feature = scale == "features" or (scale == "auto" and _names(data) is not None)
-    parts = [part for part in data if isinstance(part, ScaleStatistics)]
-    if not parts:
-        opened = [part for part in data if isinstance(part, LabelledData)]
-        same_features(opened)
-        parts = [ScaleStatistics.of(part, sampled=by_feature) for part in opened]
+    same_features(data)
+    columns = _names(data)
+    by_feature = scale == "features" or (scale == "auto" and columns is not None)
+    parts = [(part, FeatureMoments.of(part)) for part in data]
     whole, centre, spread = _pool(parts, by_feature)
     scales = np.where(spread > 0, spread, 1.0)
     refuse_beyond_float64(scales, inverse=True)
     remarks = [
-        *(() if by_feature else (*_one_feature(whole, _names(parts)), *_one_point(whole))),
+        *(() if by_feature else (*_one_feature(whole, columns), *_one_point(whole))),
         *_one_dataset(parts, whole, np.broadcast_to(scales, centre.shape), by_feature),
     ]
-    return Scaler(centre, scales if by_feature else float(scales), _names(parts), tuple(remarks))
+    return Scaler(centre, scales if by_feature else float(scales), columns, tuple(remarks))
 
 
-def _pool(parts: Sequence[ScaleStatistics], by_feature: bool) -> tuple[FeatureMoments, Doubles, float | Doubles]:
+def _pool(parts: Sequence[_Part], by_feature: bool) -> tuple[FeatureMoments, Doubles, float | Doubles]:
     """The moments of all points, their centre and their spread: one number, or one per feature; 0 for constant ones."""
-    whole = FeatureMoments.pool([part.moments for part in parts if part.moments is not None])
+    data, whole = [part for part, _ in parts], FeatureMoments.pool([moments for _, moments in parts])
     if not by_feature:
         return whole, whole.centre, whole.spread
-    samples = [part.sample for part in parts if part.sample is not None]
-    centre, spread = find_spreads(samples, whole.centre, whole.deviations)
-    columns, groups = _names(parts) or (), {name: group for part in parts for name, group in part.groups.items()}
+    centre, spread = find_spreads(data, whole.centre, whole.deviations)
+    columns = _names(data) or ()
+    groups = {name: of for part in data for name, of in part.group_features().items()}
     for group in set(groups.values()):
         places = [place for place, name in enumerate(columns) if name in groups and groups[name] == group]
         # The features of a category weigh as one number does; a gap is as far from a value as one spread of its column.
@@ -207,9 +197,9 @@ def _pool(parts: Sequence[ScaleStatistics], by_feature: bool) -> tuple[FeatureMo
     return whole, centre, spread
 
 
-def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:
+def _names(data: Sequence[LabelledData]) -> Names | None:
     """The names of the columns, which all that have names share."""
-    return next((part.columns for part in parts if part.columns is not None), None)
+    return next((part.columns for part in data if part.columns is not None), None)
 
 
 def _check_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
@@ -246,13 +236,11 @@ def _one_point(whole: FeatureMoments) -> Iterator[Remark]:
         yield Remark("one point", point=whole.name_of_farthest, share=share, makes_the_scale=share > _MOST)
 
 
-def _one_dataset(
-    parts: Sequence[ScaleStatistics], whole: FeatureMoments, scale: Doubles, by_feature: bool
-) -> Iterator[Remark]:
+def _one_dataset(parts: Sequence[_Part], whole: FeatureMoments, scale: Doubles, by_feature: bool) -> Iterator[Remark]:
     """With two datasets there are no others that could lie farther apart."""
     if len(parts) < 3:
         return
-    shares = [_share(part.moments, whole, scale) for part in parts if part.moments is not None]
+    shares = [_share(moments, whole, scale) for _, moments in parts]
     largest = int(np.argmax(shares))
     if shares[largest] <= _MOST * sum(shares):  # the scale would not halve without it
         return
@@ -260,7 +248,7 @@ def _one_dataset(
     # How much shorter differences become that are as large as the spread of each feature.
     shrunk = math.sqrt(float(np.mean((without / scale) ** 2)))
     if 0 < shrunk < 1 / _FARTHER:
-        yield Remark("one dataset", name=parts[largest].name, farther=1 / shrunk)
+        yield Remark("one dataset", name=parts[largest][0].name, farther=1 / shrunk)
 
 
 def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from typing import ParamSpec, TypeVar
 
-import threadpoolctl
-
 from sotdd.basics.checks import check_count
+from sotdd.basics.threads import find_libraries, serial_blas
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
 
@@ -21,69 +18,8 @@ _Result = TypeVar("_Result")
 _P = ParamSpec("_P")
 
 
-def _set_threads(library: threadpoolctl.LibController, count: int) -> None:
-    """Set how many threads a BLAS uses, whichever thread asks: threadpoolctl listens to one of them at a time."""
-    release = getattr(library, "clear_controlling_thread", lambda **_: None)
-    release(force=True)
-    library.set_num_threads(count)
-    release(force=True)
-
-
-@cache
-def _libraries() -> list[threadpoolctl.LibController]:
-    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
-
-
-class _SerialBlas:
-    """Holds BLAS to one thread while anyone is inside, and restores it when the last one leaves.
-
-    The number belongs to the whole process, so callers in several threads share one hold. A child that is forked
-    meanwhile has none of those threads: it begins anew.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._before: list[int] = []
-        self._held_at_fork = False
-
-    def enter(self) -> int:
-        """Come in; returns a fair share of the threads that BLAS was allowed."""
-        with self._lock:
-            if self._inside == 0:
-                if not self._held_at_fork:  # otherwise what was found is still what to restore
-                    self._before = [int(library.num_threads or 1) for library in _libraries()]
-                self._held_at_fork = False
-                for library in _libraries():
-                    _set_threads(library, 1)
-            self._inside += 1
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            return max(1, min([cores, *self._before]) // self._inside)
-
-    def leave(self) -> None:
-        """Go out; the last one restores what was found."""
-        with self._lock:
-            if self._inside == 0:  # forked inside the block: the child has begun anew
-                return
-            self._inside -= 1
-            if self._inside == 0:
-                for library, threads in zip(_libraries(), self._before, strict=True):
-                    _set_threads(library, threads)
-
-    def begin_anew(self) -> None:
-        """In a forked child: nobody is inside, and nobody holds the lock."""
-        self._lock = threading.Lock()
-        self._held_at_fork = self._inside > 0
-        self._inside = 0
-
-
-_serial_blas = _SerialBlas()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_serial_blas.begin_anew)
-
-
 def _begin_thread() -> None:
-    for library in _libraries():
+    for library in find_libraries():
         if getattr(library, "threading_layer", "") == "openmp":  # which keeps a number for every thread
             library.set_num_threads(1)
 
@@ -103,7 +39,7 @@ class Workers:
 
     def __enter__(self) -> Workers:
         """Start the threads."""
-        share = _serial_blas.enter()
+        share = serial_blas.enter()
         self.count = self.threads or share
         self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="sotdd", initializer=_begin_thread)
         return self
@@ -113,7 +49,7 @@ class Workers:
         try:
             self._pool.shutdown(cancel_futures=True)
         finally:
-            _serial_blas.leave()
+            serial_blas.leave()
 
     def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
         """Begin one piece of work."""

@@ -4,6 +4,7 @@ import copy
 import math
 
 import numpy as np
+import pandas
 import pytest
 from safetensors.numpy import load_file
 from scipy import stats
@@ -238,6 +239,7 @@ def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):
     assert "3000" not in repr(done).replace(",", "")
     done.release(epsilon=1, delta=1e-6)
     one = counting(projections, data)
+    gaps, table = (np.where(np.arange(3000)[:, None] == 7, np.nan, x), y), pandas.DataFrame(x)
 
     def fit(**settings):
         return sotdd.Projections.fit([data], n_projections=8, **settings)
@@ -256,6 +258,10 @@ def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):
         (lambda: sotdd.PrivateBuilder(fit(label_law="paper"), classes=[0], reach=1e29), "overflow"),
         (lambda: counting(projections, (x, np.full(3000, 7)), classes=[0, 1]), "class 7"),
         (lambda: counting(projections, data, classes=[]), "classes"),
+        (lambda: counting(projections, data, classes=np.array(2)), "classes is a ndarray"),
+        (lambda: counting(projections, [sotdd.open_dataset(gaps, missing="mean")]), "LabelledData is read by"),
+        (lambda: counting(projections, [sotdd.open_dataset((x, x[:, 0]), bins=2)]), "LabelledData is read by"),
+        (lambda: counting(projections, (table, y)), "DataFrame is read by what all of its rows have in common"),
         (lambda: counting(projections, data, classes=range(5000)), "5,000 classes"),
         (lambda: counting(projections, data, max_label=1e6), "max_label is .*10000"),
         (lambda: counting(projections, data, n_bins=10**6), "n_bins is 1000000"),

@@ -27,6 +27,8 @@ from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.sparse import is_sparse
+from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import CUT, Polynomials
 from sotdd.projections.recipe import Projections
@@ -112,8 +114,18 @@ class PrivateBuilder:
         return f"PrivateBuilder({classes}, {'released' if self._counts is None else 'counting'})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
-        """Add a batch; its labels must be among the classes, and features alone are one class."""
+        """Add a batch of arrays; its labels must be among the classes, and features alone are one class.
+
+        Tables, files and opened datasets are refused: how they are read depends on all of their rows together, such as
+        the mean that fills gaps, the bins of a target or the commonest categories.
+        """
         counts = self._exact()
+        points = features[0] if isinstance(features, tuple) and len(features) == 2 else features
+        if not (isinstance(points, (np.ndarray, list)) or is_tensor(points) or is_sparse(points)):
+            raise SotddError(
+                f"{describe(points)} is read by what all of its rows have in common, so one row would change others: "
+                "expected an array without gaps. Encode and fill in by public values first."
+            )
         batch = open_batch(features, labels, self.projections)
         if batch is None:
             return self

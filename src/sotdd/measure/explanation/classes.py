@@ -146,6 +146,8 @@ def match_classes(comparison: ClassComparison, classes: Sequence[Sequence[Hashab
 
     beyond = comparison.excess - _WITHIN_NOISE * comparison.jitter * comparison.floors
     apart = np.maximum(beyond, 0.0) ** (1 / (2 * comparison.p))
+    if not np.isfinite(apart).all():
+        raise SotddError(f"transport to the power p={comparison.p:g} overflows between classes: use a smaller p.")
     unit = float(apart.max()) or 1.0
     preference = 1e-6 * unit * (comparison.distances / (float(comparison.distances.max()) or 1.0))
     for i, j in find_same_names(classes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -109,9 +110,10 @@ class Ranking:
         """
         by_excess = all(distance.excess is not None for distance in distances.values())
         order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)[:k]
-        ranks = [
-            1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
-            for number, (_, distance) in enumerate(order)
+        nearer = [distance for _, distance in order]
+        ranks = [  # by bisection, since each comparison looks at every projection
+            1 + bisect_left(nearer, True, hi=number, key=lambda one, d=distance: not clearly_farther(d, one))  # type: ignore[misc]
+            for number, distance in enumerate(nearer)
         ]
         known = metadata or {}
         lines = (

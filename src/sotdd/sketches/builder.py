@@ -258,18 +258,15 @@ class SketchBuilder:
         """
         from sotdd.compute.cpu.workers import Workers
 
-        values = self.sums["values"]
-        groups = (
-            [values.by_class[label]["values"] for label in self.classes]
-            if self.first is None
-            else [values.whole["values"]]
-        )
+        sums = self.sums["values"]
 
         def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], Doubles]:
             part, block = drawn
             if self.first is not None:
-                return find_quantiles(groups, part, np.ones(len(block)), np.zeros((len(block), 1)), levels)
-            return find_quantiles(groups, part, block.terms.weights, terms[part], levels)
+                unchanged = np.ones(len(block)), np.zeros((len(block), 1))
+                return find_quantiles(sums.whole["values"], [0], part, *unchanged, levels)
+            places = sums.find_places(self.classes)
+            return find_quantiles(sums.by_class["values"], places, part, block.terms.weights, terms[part], levels)
 
         with Workers() as workers:
             rows, lost = zip(*workers.each(find, self.projections.blocks()), strict=True)

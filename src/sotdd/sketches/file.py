@@ -172,7 +172,7 @@ def _pack_counts(builder: SketchBuilder, arrays: Arrays, before: str = "") -> He
     classes = list(builder.counts)
     kept = [name for name, sums in builder.sums.items() if sums.kept]
     for name in kept:
-        arrays |= builder.sums[name].pack(classes, f"{before}{name} ")
+        arrays |= builder.sums[name].pack(f"{before}{name} ")
     counts = list(builder.counts.values())
     return {"classes": pack_labels(classes), "counts": counts, "by_position": builder.by_position, "kept": kept}
 

@@ -139,17 +139,6 @@ class PrivateBuilder:
         self._counts = counts
         return self
 
-    def merge(self, other: PrivateBuilder) -> Self:
-        """Take over the counts of another builder, of other rows; it cannot release any more."""
-        if not isinstance(other, PrivateBuilder):
-            raise SotddError(f"is {describe(other)}: expected a PrivateBuilder.", setting="other")
-        mine, theirs = self._exact(), other._exact()
-        if other is self or mine.settings != theirs.settings:
-            raise SotddError("these builders have other projections, classes or bounds, or are one: use the same.")
-        other._counts = None
-        mine.merge(theirs)
-        return self
-
     def release(self, *, epsilon: float, delta: float, name: str = "data", n_quantiles: int = QUANTILES) -> Sketch:
         """The sketch that the noise leaves of all points added; exact counts are forgotten.
 
@@ -191,7 +180,7 @@ class PrivateBuilder:
     def _exact(self) -> ExactCounts:
         """The exact counts, while there are any that can be used."""
         if self._counts is None:
-            raise SotddError("these rows are released or merged, or a batch failed half way: start a new builder.")
+            raise SotddError("these rows are released, or a batch failed half way: start a new builder.")
         return self._counts
 
 
@@ -242,11 +231,6 @@ class ExactCounts:
         self._weights: Doubles = np.concatenate([terms.weights for terms in _draw_polynomials(projections)])
         self._number = {label: number for number, label in enumerate(self.classes)}
 
-    @property
-    def settings(self) -> tuple[Hashable, ...]:
-        """What two of them must have in common to be merged."""
-        return self.projections.fingerprint, self.classes, self.reach, self.max_label
-
     def lengths(self) -> dict[str, float]:
         """By how much one row more or less can change each thing that is released: the root of the sum of squares."""
         root = math.sqrt(self.projections.n_projections)
@@ -257,14 +241,6 @@ class ExactCounts:
         for label, count in zip(batch.classes, batch.counts.tolist(), strict=True):
             self.sizes[self._number[label]] += count
         for_each_portion(batch, self.projections, self._count)
-
-    def merge(self, other: ExactCounts) -> None:
-        """Add the counts of other rows."""
-        self.sizes += other.sizes
-        self.sums += other.sums
-        self.fine += other.fine
-        self._totals += other._totals
-        self._squares += other._squares
 
     def refuse_own_projections(self) -> None:
         """Refuse projections that these very rows are the centre of: scale and tilt would tell of them without noise.

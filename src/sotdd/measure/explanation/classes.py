@@ -146,8 +146,6 @@ def match_classes(comparison: ClassComparison, classes: Sequence[Sequence[Hashab
 
     beyond = comparison.excess - _WITHIN_NOISE * comparison.jitter * comparison.floors
     apart = np.maximum(beyond, 0.0) ** (1 / (2 * comparison.p))
-    if not np.isfinite(apart).all():
-        raise SotddError(f"transport to the power p={comparison.p:g} overflows between classes: use a smaller p.")
     unit = float(apart.max()) or 1.0
     preference = 1e-6 * unit * (comparison.distances / (float(comparison.distances.max()) or 1.0))
     for i, j in find_same_names(classes):
@@ -297,7 +295,7 @@ def measure_chance(
     first, second = (np.where(np.isfinite(one), one, usual) for one in units)
     costs = np.concatenate(halves)
     costs = costs[costs.mean(axis=1) > 0]
-    varies = costs.var(axis=1, ddof=1) / costs.mean(axis=1) ** 2
+    varies = (costs / costs.mean(axis=1, keepdims=True)).var(axis=1, ddof=1)
     return (first, second), math.sqrt(varies.mean()) if len(varies) else 0.0
 
 

@@ -71,13 +71,13 @@ def files(n: int = 2000, d: int = 784, count: int = 1000) -> list[Line]:
 
 def fine_bins(batches: list[Rows]) -> tuple[Rows, int]:
     """What the package does."""
-    counted = Histograms.empty(1, len(batches[0]))
+    counted = Histograms.empty(len(batches[0]))
     everything = slice(0, len(batches[0]))
     for rows in batches:
-        counted.count(0, everything, rows, 0, rows.shape[1])
+        counted.count(everything, rows, 0, rows.shape[1])
     as_they_are = np.ones(len(batches[0])), np.zeros((len(batches[0]), 1))
-    found, _ = find_quantiles(counted, [0], everything, *as_they_are, Levels(QUANTILES, smooth=False))
-    return found, counted.counts[0, 0].nbytes
+    found, _ = find_quantiles([counted], everything, *as_they_are, Levels(QUANTILES, smooth=False))
+    return found, counted.counts[0].nbytes
 
 
 def kll(batches: list[Rows], k: int) -> tuple[Rows, int]:

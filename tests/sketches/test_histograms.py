@@ -24,20 +24,20 @@ def doublings(values):
     st.randoms(use_true_random=False),
 )
 def test_counts_depend_on_the_values_alone(values, cuts, random):
-    whole = Histograms.empty(1, 1)
-    whole.count(0, slice(0, 1), np.array([values], np.float32), 0, len(values))
+    whole = Histograms.empty(1)
+    whole.count(slice(0, 1), np.array([values], np.float32), 0, len(values))
     shuffled = values.copy()
     random.shuffle(shuffled)
     parts = []
     for a, b in itertools.pairwise([0, *sorted(cuts), 300]):
-        part = Histograms.empty(1, 1)
+        part = Histograms.empty(1)
         row = np.array([shuffled[a:b]], np.float32).reshape(1, -1)
-        assert part.count(0, slice(0, 1), row, 0, row.shape[1]) == -1
+        assert part.count(slice(0, 1), row, 0, row.shape[1]) == -1
         parts.append(part)
     random.shuffle(parts)
-    merged = Histograms.empty(1, 1)
+    merged = Histograms.empty(1)
     for part in parts:
-        merged.add(part, [0])
+        merged += part
     np.testing.assert_array_equal(merged.counts, whole.counts)
     assert merged.low == whole.low == np.float32(min(values))
     assert merged.high == whole.high == np.float32(max(values))
@@ -48,10 +48,10 @@ def test_counts_depend_on_the_values_alone(values, cuts, random):
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=300), st.floats(-3, 3), st.floats(-5, 5))
 def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weight, shift):
     row = np.array([values], np.float32)
-    counted = Histograms.empty(1, 1)
-    counted.count(0, slice(0, 1), row, 0, row.shape[1])
+    counted = Histograms.empty(1)
+    counted.count(slice(0, 1), row, 0, row.shape[1])
     (found,), (lost,) = find_quantiles(
-        counted, [0], slice(0, 1), np.array([weight]), np.array([[shift]]), Levels(16, smooth=False)
+        [counted], slice(0, 1), np.array([weight]), np.array([[shift]]), Levels(16, smooth=False)
     )
     parts = np.repeat(np.sort(weight * row[0].astype(np.float64) + shift), 16).reshape(16, -1)
     exact = parts.mean(axis=1)
@@ -69,16 +69,16 @@ def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weigh
 def test_values_that_are_not_finite_are_found():
     rows = np.zeros((3, 5), np.float32)
     rows[1, 2] = np.nan
-    assert Histograms.empty(1, 3).count(0, slice(0, 3), rows, 0, 5) == 1
+    assert Histograms.empty(3).count(slice(0, 3), rows, 0, 5) == 1
     rows[1, 2] = np.inf
-    assert Histograms.empty(1, 3).count(0, slice(0, 3), rows, 0, 5) == 1
-    assert Histograms.empty(1, 3).count(0, slice(0, 3), rows, 0, 2) == -1
+    assert Histograms.empty(3).count(slice(0, 3), rows, 0, 5) == 1
+    assert Histograms.empty(3).count(slice(0, 3), rows, 0, 2) == -1
 
 
 def test_more_points_than_32_bits_count():
-    full = Histograms.empty(1, 1)
-    full.counts[0, 0, 0] = 2**32 - 10
-    full.low[0, 0] = full.high[0, 0] = 0.0
+    full = Histograms.empty(1)
+    full.counts[0, 0] = 2**32 - 10
+    full.low[0] = full.high[0] = 0.0
     full.expect(20)
-    assert full.count(0, slice(0, 1), np.zeros((1, 20), np.float32), 0, 20) == -1
+    assert full.count(slice(0, 1), np.zeros((1, 20), np.float32), 0, 20) == -1
     assert full.counts.sum() == 2**32 + 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +90,7 @@ class Ranking:
         metadata: Mapping[str, Mapping[str, Any]] | None = None,
         k: int | None = None,
     ) -> Ranking:
-        """Bring distances into order, or the k nearest; a rank is one more than how many are clearly nearer.
+        """Bring distances into order, or the k nearest; a rank is one more than how many come first and clearly nearer.
 
         What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
         same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
@@ -110,11 +109,11 @@ class Ranking:
         """
         by_excess = all(distance.excess is not None for distance in distances.values())
         order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)[:k]
-        nearer = [distance for _, distance in order]
-        ranks = [  # by bisection, since each comparison looks at every projection
-            1 + bisect_left(nearer, True, hi=number, key=lambda one, d=distance: not clearly_farther(d, one))  # type: ignore[misc]
-            for number, distance in enumerate(nearer)
-        ]
+        ranks, first = list[int](), 0
+        for _, distance in order:
+            while clearly_farther(distance, order[first][1]):  # than itself it is not
+                first += 1
+            ranks.append(1 + first)
         known = metadata or {}
         lines = (
             Ranked(name, distance, rank, ranks.count(rank) > 1, known.get(name, {}))

@@ -112,8 +112,8 @@ def _names(data: Sequence[LabelledData]) -> list[NDArray[np.uint8]]:
     places = {name: place for place, name in enumerate(names)}
     if len(names) > _MOST_NAMES:
         raise SotddError(
-            f"is 'match' with {len(names):,} names of classes: expected at most {_MOST_NAMES:,}, since each is one more "
-            "feature. Put rare classes together, or use 'ignore'.",
+            f"is 'match' with {len(names):,} names of classes: expected at most {_MOST_NAMES:,}, since each is one "
+            "more feature. Put rare classes together, or use 'ignore'.",
             setting="label_names",
         )
     n_points = sum(part.n_points for part in data)

@@ -233,7 +233,7 @@ class SketchBuilder:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a file, whole or not at all, for another machine or party; it holds counts and sums, no data points."""
+        """Write a file of counts and sums, whole or not at all, for another machine or a party that may see them."""
         from sotdd.sketches.file import pack_builder
 
         write_whole(path, pack_builder(self))
@@ -258,15 +258,18 @@ class SketchBuilder:
         """
         from sotdd.compute.cpu.workers import Workers
 
-        sums = self.sums["values"]
+        values = self.sums["values"]
+        groups = (
+            [values.by_class[label]["values"] for label in self.classes]
+            if self.first is None
+            else [values.whole["values"]]
+        )
 
         def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], Doubles]:
             part, block = drawn
             if self.first is not None:
-                unchanged = np.ones(len(block)), np.zeros((len(block), 1))
-                return find_quantiles(sums.whole["values"], [0], part, *unchanged, levels)
-            places = sums.find_places(self.classes)
-            return find_quantiles(sums.by_class["values"], places, part, block.terms.weights, terms[part], levels)
+                return find_quantiles(groups, part, np.ones(len(block)), np.zeros((len(block), 1)), levels)
+            return find_quantiles(groups, part, block.terms.weights, terms[part], levels)
 
         with Workers() as workers:
             rows, lost = zip(*workers.each(find, self.projections.blocks()), strict=True)
@@ -357,7 +360,7 @@ class SketchWindow:
         return whole.finish(name)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a file, whole or not at all, for another machine or party; it holds counts and sums, no data points."""
+        """Write a file of counts and sums, whole or not at all, for another machine or a party that may see them."""
         from sotdd.sketches.file import pack_window
 
         write_whole(path, pack_window(self))

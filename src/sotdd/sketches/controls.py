@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,8 +53,8 @@ class PowerSums(Sums):
         count, width = projections.n_projections, self._degree + 1
         n_totals = 0 if self._dimensions is None else projections.n_features
         super().__init__(
-            {"powers": np.zeros((0, count, width)), "totals": np.zeros((0, n_totals))},
-            {"even": np.zeros((1, count, 3)), "lengths": np.zeros((1, 3))},
+            {"powers": partial(np.zeros, (count, width)), "totals": partial(np.zeros, n_totals)},
+            {"even": partial(np.zeros, (count, 3)), "lengths": partial(np.zeros, 3)},
         )
         if not self._degree:
             self.drop()
@@ -65,7 +66,7 @@ class PowerSums(Sums):
 
         if not self.kept or self._dimensions is None:
             return
-        lengths, places = np.zeros(3), self.find_places(batch.classes)
+        lengths = np.zeros(3)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
             for part in batch.feature_parts():
                 by_class = np.zeros((len(batch.classes), part.stop - part.start))
@@ -74,7 +75,8 @@ class PowerSums(Sums):
                     norm_sums(
                         points, batch.codes[block], lengths if part.start == 0 else lengths[:0], part.start, by_class
                     )
-                self.by_class["totals"][places, part] += by_class
+                for label, total in zip(batch.classes, by_class, strict=True):
+                    self.by_class[label]["totals"][part] += total
             self.whole["lengths"] += lengths
 
     def gather(self, portion: Portion) -> None:
@@ -85,8 +87,9 @@ class PowerSums(Sums):
         even = np.empty((len(portion.rows), 3))
         with np.errstate(over="ignore", invalid="ignore"):
             power_sums(portion.rows, portion.offsets, portion.terms.limit, sums, even)
-            self.whole["even"][0, portion.part] += even
-            self.by_class["powers"][self.find_places(portion.classes), portion.part] += sums.transpose(1, 0, 2)
+            self.whole["even"][portion.part] += even
+            for number, label in enumerate(portion.classes):
+                self.by_class[label]["powers"][portion.part] += sums[:, number]
 
     def collect(self, counts: Mapping[Hashable, int]) -> ControlValues | None:
         """What a sketch of all points carries; None where nothing was kept."""
@@ -103,21 +106,21 @@ class PowerSums(Sums):
         """What the means over directions follow from; nothing where directions are not controlled."""
         if self._dimensions is None:
             return []
-        totals = self.by_class["totals"][self.find_places(counts)]
-        between = sum(float(total @ total) / count for total, count in zip(totals, counts.values(), strict=True))
-        sums = PointSums(self.whole["lengths"][0], np.sum(totals, axis=0), between)
+        totals = {label: self.by_class[label]["totals"] for label in counts}
+        between = sum(float(total @ total) / counts[label] for label, total in totals.items())
+        sums = PointSums(self.whole["lengths"], np.sum(list(totals.values()), axis=0), between)
         return [Lengths.of(sums, sum(counts.values()), self._dimensions)]
 
     def find_moments(self, counts: Mapping[Hashable, int], part: slice) -> ClassMoments:
         """Mean and covariance, over points, of what is known of their class."""
         sizes = np.array(list(counts.values()), np.float64)
         shares = sizes / sizes.sum()
-        powers = self.by_class["powers"][:, part][self.find_places(counts)]
-        means = np.ascontiguousarray(powers.transpose(1, 0, 2)) / sizes[:, None]  # (B, C, D + 1)
+        powers = [self.by_class[label]["powers"][part] for label in counts]
+        means = np.stack(powers, axis=1) / sizes[:, None]  # (B, C, D + 1)
         centre = np.einsum("c,bcd->bd", shares, means)
         weighted = means * shares[:, None]
         covariance = np.matmul(weighted.transpose(0, 2, 1), means) - centre[:, :, None] * centre[:, None, :]
-        return ClassMoments(centre, covariance, self.whole["even"][0, part] / (_FACTORIALS * sizes.sum()))
+        return ClassMoments(centre, covariance, self.whole["even"][part] / (_FACTORIALS * sizes.sum()))
 
 
 class _SummedControls(CollectControls):

@@ -1,4 +1,4 @@
-"""Sketches, builders and windows as files; no data points are in them.
+"""Sketches, builders and windows as files: numbers over many points, which give few points away.
 
 `sotdd.sketches.codec` has the format, and every file has the `Recipe` of its projections. The arrays of a sketch are
 ``quantiles`` (L, Q), ``counts`` (C,) and ``class_terms`` (L, C). ``lost`` (L, 3) is how far off the sketch's distances
@@ -172,7 +172,7 @@ def _pack_counts(builder: SketchBuilder, arrays: Arrays, before: str = "") -> He
     classes = list(builder.counts)
     kept = [name for name, sums in builder.sums.items() if sums.kept]
     for name in kept:
-        arrays |= builder.sums[name].pack(f"{before}{name} ")
+        arrays |= builder.sums[name].pack(classes, f"{before}{name} ")
     counts = list(builder.counts.values())
     return {"classes": pack_labels(classes), "counts": counts, "by_position": builder.by_position, "kept": kept}
 

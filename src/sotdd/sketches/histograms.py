@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader
 from sotdd.sketches.quantiles import Levels
 
 # Bins per row.
@@ -43,7 +43,7 @@ def check_classes(n_classes: int, n_projections: int, most_bytes: int | None = N
 
 @dataclass(eq=False)
 class Histograms:
-    """Counts (C, L, H) of values in H bins, a row for each class and projection; and the ends (C, L) of their ranges.
+    """Counts (L, H) of values in H bins, a row for each projection.
 
     Bins are even from -1 to 1, and beyond that each doubling has as many of them as the unit: scaled features
     have projections of that size, and outliers leave room for the others. Bins are as fine as the range of the
@@ -56,124 +56,98 @@ class Histograms:
     high: NDArray[np.float64]
 
     @classmethod
-    def empty(cls, n_classes: int, n_projections: int, n_bins: int = BINS) -> Histograms:
+    def empty(cls, n_projections: int, n_bins: int = BINS) -> Histograms:
         """Counts of nothing yet."""
-        shape = n_classes, n_projections
-        return cls(np.zeros((*shape, n_bins), np.uint32), np.full(shape, np.inf), np.full(shape, -np.inf))
+        counts = np.zeros((n_projections, n_bins), np.uint32)
+        return cls(counts, np.full(n_projections, np.inf), np.full(n_projections, -np.inf))
 
     @property
-    def n_points(self) -> NDArray[np.int64]:
-        """(C,) how many points of each class were counted."""
-        return self.counts[:, 0].sum(axis=1, dtype=np.int64)
+    def n_points(self) -> int:
+        """How many points were counted."""
+        return int(self.counts[0].sum())
 
-    def extend(self, n_classes: int) -> Histograms:
-        """The same with so many further classes, without points."""
-        more = Histograms.empty(n_classes, *self.counts.shape[1:])
-        return Histograms(*map(np.concatenate, zip(vars(self).values(), vars(more).values(), strict=True)))
+    @property
+    def nbytes(self) -> int:
+        """How much memory the counts take."""
+        return self.counts.nbytes
 
     def expect(self, n_points: int) -> None:
         """Make room for more points, before they are counted."""
-        if self.counts.dtype == np.uint32 and (self.n_points + n_points >= _MANY).any():
+        if self.counts.dtype == np.uint32 and self.n_points + n_points >= _MANY:
             self.counts = self.counts.astype(np.uint64)
 
-    def count(self, place: int, part: slice, rows: NDArray[np.float32], begin: int, end: int) -> int:
-        """Count values begin, …, end - 1 of some rows for a class; returns the first row that is not finite, or -1."""
+    def count(self, part: slice, rows: NDArray[np.float32], begin: int, end: int) -> int:
+        """Count values begin, …, end - 1 of some rows; returns the first row that is not finite, or -1."""
         from sotdd.compute.kernels.counts import count_values
 
-        return count_values(rows, begin, end, self.counts[place, part], self.low[place, part], self.high[place, part])
+        return count_values(rows, begin, end, self.counts[part], self.low[part], self.high[part])
 
-    def add(self, other: Histograms, places: Sequence[int]) -> None:
-        """Add the counts of another, whose classes are at these places here."""
+    def __iadd__(self, other: Histograms) -> Self:
+        """Add the counts of another."""
         from sotdd.compute.kernels.counts import add_counts
 
-        self.expect(int(other.n_points.max(initial=0)))
-        for place, counts, low, high in zip(places, other.counts, other.low, other.high, strict=True):
-            wide = counts.astype(self.counts.dtype, copy=False)
-            add_counts(self.counts[place], self.low[place], self.high[place], wide, low, high)
+        self.expect(other.n_points)
+        counts = other.counts.astype(self.counts.dtype, copy=False)
+        add_counts(self.counts, self.low, self.high, counts, other.low, other.high)
+        return self
 
-    def pack(self, name: str) -> Arrays:
-        """Arrays of a file; the range of rows that count nothing is written as zero."""
-        ends = {f"{name} {which}": np.where(np.isfinite(end), end, 0.0) for which, end in self._ends().items()}
-        return {f"{name} counts": self.counts, **ends}
-
-    def read(self, reader: Reader, name: str, n_classes: int) -> Histograms:
-        """What `pack` wrote of this many classes, with rows and bins as here."""
-        n_rows, n_bins = self.counts.shape[1:]
-        counts = reader.array(f"{name} counts", Field("u4 u8", (n_classes, n_rows, n_bins), 0))
-        field = Field("f8", (n_classes, n_rows), -LARGEST_VALUE, LARGEST_VALUE)
-        low, high = (reader.array(f"{name} {which}", field) for which in self._ends())
-        if (low > high).any():
-            raise reader.refuse(f"the ranges of its {name!r} are the wrong way round")
-        empty = ~counts.any(axis=2)
-        found = Histograms(counts.copy(), np.where(empty, np.inf, low), np.where(empty, -np.inf, high))
-        if not found._is_sound():
-            raise reader.refuse(
-                f"the counts of its {name!r} do not fit their ranges, or count other points in every row"
-            )
-        return found
-
-    def _ends(self) -> dict[str, NDArray[np.float64]]:
-        return {"low": self.low, "high": self.high}
-
-    def _is_sound(self) -> bool:
-        """Whether counts lie in the bins of their ranges only, and every row of a class counts as many points."""
+    @property
+    def is_sound(self) -> bool:
+        """Whether counts lie in the bins of their ranges only, and every row counts as many points."""
         from sotdd.compute.kernels.counts import last_bins
 
-        n_bins = self.counts.shape[2]
-        rows, low, high = self.counts.reshape(-1, n_bins), self.low.ravel(), self.high.ravel()
-        last = np.empty(len(rows), np.int64)
-        last_bins(low, high, n_bins, last)
-        if rows[np.arange(n_bins) > last[:, None]].any() or (rows > 2**62).any():
+        last = np.empty(len(self.counts), np.int64)
+        last_bins(self.low, self.high, self.counts.shape[1], last)
+        beyond = np.arange(self.counts.shape[1]) > last[:, None]
+        if self.counts[beyond].any() or (self.counts > 2**62).any():
             return False
         filled = np.flatnonzero(last >= 0)
-        ends = rows[filled, 0] > 0, rows[filled, last[filled]] > 0  # the lowest value and the highest
-        several = (last[filled] > 0) | (rows[filled, 0] > 1) | (low[filled] == high[filled])
-        counted = self.counts.sum(axis=2, dtype=np.float64)
-        return bool((counted == counted[:, :1]).all() and ends[0].all() and ends[1].all() and several.all())
+        ends = self.counts[filled, 0] > 0, self.counts[filled, last[filled]] > 0  # the lowest value and the highest
+        several = (last[filled] > 0) | (self.counts[filled, 0] > 1) | (self.low[filled] == self.high[filled])
+        counted = self.counts.sum(axis=1, dtype=np.float64)
+        return bool((counted == counted[0]).all() and ends[0].all() and ends[1].all() and several.all())
 
-    def widths(self, place: int, part: slice) -> NDArray[np.float64]:
-        """How wide the bins of some rows (B,) of a class are, in the root mean square over what is counted in them."""
+    def widths(self, part: slice) -> NDArray[np.float64]:
+        """How wide the bins of some rows (B,) are, in the root mean square over what is counted in them."""
         from sotdd.compute.kernels.counts import bin_widths
 
         out = np.empty(part.stop - part.start)
-        bin_widths(self.counts[place, part], self.low[place, part], self.high[place, part], out)
+        bin_widths(self.counts[part], self.low[part], self.high[part], out)
         return out
 
 
 def find_quantiles(
-    values: Histograms,
-    places: Sequence[int],
+    groups: Sequence[Histograms],
     part: slice,
     weights: NDArray[np.float64],
     shifts: NDArray[np.float64],
     levels: Levels,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Quantile functions (B, Q) of some rows of some classes together, and what is lost by them (B, 3).
+    """Quantile functions (B, Q) of some rows of all groups together, and what is lost by them (B, 3).
 
-    Values t of the c-th of these classes in row l count as weights[l] · t + shifts[l, c]. `sotdd.sketches.uncertainty`
-    says what the columns of the second are.
+    Values t of group g in row l count as weights[l] · t + shifts[l, g]. `sotdd.sketches.uncertainty` says what the
+    columns of the second are.
     """
     from sotdd.compute.kernels.counts import quantiles_of_counts
 
     out = np.empty((part.stop - part.start, levels.count), np.float32)
-    counts, low, high = (each[:, part][places] for each in (values.counts, values.low, values.high))
+    counts = np.stack([group.counts[part] for group in groups])
+    low, high = (np.stack([getattr(group, end)[part] for group in groups]) for end in ("low", "high"))
     lost = np.empty((len(out), 3))
     quantiles_of_counts(
         counts, low, high, weights, shifts, _FINER * counts.shape[2], levels.edges, levels.smooth, out, lost
     )
-    lost[:, 2] = _bound_bin_error(values, places, part, weights) + lost[:, 2] / _EVEN
+    lost[:, 2] = _bound_bin_error(groups, part, weights) + lost[:, 2] / _EVEN
     return out, lost
 
 
-def _bound_bin_error(
-    values: Histograms, places: Sequence[int], part: slice, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _bound_bin_error(groups: Sequence[Histograms], part: slice, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far off the values of some rows (B,) may be, since they count as spaced evenly over their bins.
 
     A bound on the root mean square. Values anywhere in an interval are at most its width / √3 from evenly spaced
     ones, in W_2; all of them at one end is the worst case.
     """
-    shares = values.n_points[places].astype(np.float64)
-    widths = np.stack([np.abs(weights) * values.widths(place, part) for place in places])  # (G, B)
+    shares = np.array([group.n_points for group in groups], np.float64)
+    widths = np.stack([np.abs(weights) * group.widths(part) for group in groups])  # (G, B)
     error: NDArray[np.float64] = np.sqrt(shares / shares.sum() @ widths**2) / _EVEN
     return error

@@ -1,4 +1,4 @@
-"""The sketch of a dataset: its quantile function under every projection, and nothing of its points."""
+"""The sketch of a dataset: its quantile function under every projection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOLERATED = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """A dataset's quantile functions, one per projection; no point of the data is in it.
+    """A dataset's quantile functions, one per projection. That is not anonymous: few points can be computed back.
 
     Two sketches through the same projections are compared in milliseconds, whatever the sizes of
     their datasets. Made by `sotdd.sketch`, or from a stream by `sotdd.SketchBuilder`.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import Quantiles
 from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.codec import Arrays, Field, Reader
+from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader
 from sotdd.sketches.histograms import Histograms, find_quantiles
 from sotdd.sketches.quantiles import Levels
 
@@ -106,10 +107,10 @@ class Sums(ABC):
 
     Parameters
     ----------
-    by_class
-        The totals of no classes yet, by name: the first axis is that of the classes, and empty.
+    each
+        What makes the totals of a class without points, by name.
     whole
-        Totals over all points, whose first axis has length one. Those that are arrays are never negative.
+        The same for totals over all points. Those that are arrays are never negative.
 
     Attributes
     ----------
@@ -120,19 +121,20 @@ class Sums(ABC):
     kept
         Whether anything is kept: once it is not, it never will be.
     by_class, whole
-        The totals, by name.
-    places
-        Where each class is on the first axis.
+        The totals, by label and by name.
     """
 
     most_bytes: float = math.inf
     required: bool = False
 
-    def __init__(self, by_class: Mapping[str, Total], whole: Mapping[str, Total] | None = None) -> None:
-        self.by_class: dict[str, Any] = dict(by_class)  # Total, whose kind goes with its name
-        self.whole: dict[str, Any] = dict(whole or {})
-        self.places: dict[Hashable, int] = {}
+    def __init__(
+        self, each: Mapping[str, Callable[[], Total]], whole: Mapping[str, Callable[[], Total]] | None = None
+    ) -> None:
+        self.each = each
+        self.bytes_of_class: int = sum(make().nbytes for make in each.values())
         self.kept: bool = True
+        self.by_class: dict[Hashable, dict[str, Any]] = {}  # Total, whose kind goes with its name
+        self.whole: dict[str, Any] = {name: make() for name, make in (whole or {}).items()}
 
     @abstractmethod
     def gather(self, portion: Portion) -> None:
@@ -145,66 +147,83 @@ class Sums(ABC):
         """Keep nothing from here on."""
         self.kept, self.by_class, self.whole = False, {}, {}
 
-    def find_places(self, labels: Iterable[Hashable]) -> list[int]:
-        """Where some classes are."""
-        return [self.places[label] for label in labels]
-
     def expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for this many more points of each class, before any of them are added."""
-        new = [label for label in counts if label not in self.places]
-        self.places |= {label: place for place, label in enumerate(new, len(self.places))}
-        if len(self.places) * sum(map(_measure_class, self.by_class.values())) > self.most_bytes:
+        if self.bytes_of_class * len({*self.by_class, *counts}) > self.most_bytes:
             self.drop()
-        for name, total in self.by_class.items() if new else ():
-            self.by_class[name] = (
-                total.extend(len(new))
-                if isinstance(total, Histograms)
-                else np.concatenate([total, np.zeros((len(new), *total.shape[1:]))])
-            )
-        for total in (*self.by_class.values(), *self.whole.values()):
-            if isinstance(total, Histograms):
-                total.expect(sum(counts.values()))
+        if not self.kept:
+            return
+        for label, count in counts.items():
+            if label not in self.by_class:
+                self.by_class[label] = {name: make() for name, make in self.each.items()}
+            _expect(self.by_class[label], count)
+        _expect(self.whole, sum(counts.values()))
 
     def merge(self, other: Sums) -> None:
         """Add the totals of another; call `expect` with its counts first."""
         if not (self.kept and other.kept):
             self.drop()
             return
-        parts = (self.by_class, other.by_class, self.find_places(other.places)), (self.whole, other.whole, [0])
-        for mine, theirs, places in parts:
-            for name, total in theirs.items():
-                if isinstance(total, Histograms):
-                    mine[name].add(total, places)
-                else:
-                    mine[name][places] += total
+        for name, total in other.whole.items():
+            self.whole[name] += total
+        for label, totals in other.by_class.items():
+            for name, total in totals.items():
+                self.by_class[label][name] += total
 
-    def pack(self, before: str) -> Arrays:
-        """Arrays of a file, whose names begin with ``before``."""
+    def pack(self, classes: Sequence[Hashable], before: str) -> Arrays:
+        """Arrays of a file, whose names begin with ``before``; the first axis is that of the classes."""
         arrays: Arrays = {}
-        for name, total in (*self.by_class.items(), *self.whole.items()):
-            arrays |= total.pack(before + name) if isinstance(total, Histograms) else {before + name: total}
+        for name in self.each if classes else ():
+            arrays |= _pack_totals([self.by_class[label][name] for label in classes], before + name)
+        for name, total in self.whole.items():
+            arrays |= _pack_totals([total], before + name)
         return arrays
 
     def read(self, reader: Reader, counts: Mapping[Hashable, int], before: str) -> None:
         """Take the totals that `pack` wrote from a file, for classes with this many points."""
-        self.places = {label: place for place, label in enumerate(counts)}
-        counted = []
-        for totals, length, least in ((self.by_class, len(counts), -math.inf), (self.whole, 1, 0.0)):
-            for name, total in totals.items():
-                if isinstance(total, Histograms):
-                    totals[name] = total.read(reader, before + name, length)
-                    counted.append(totals[name].n_points)
-                else:
-                    field = Field("f8", (length, *total.shape[1:]), least)
-                    totals[name] = reader.array(before + name, field).copy()
-        if counted and np.sum(counted, axis=0).tolist() != list(counts.values()):
-            raise reader.refuse(f"its {before}counts are not the points that it has seen")
+        self.by_class = {label: {} for label in counts}
+        for name, make in self.each.items() if counts else ():
+            found = _read_totals(reader, before + name, make(), len(counts))
+            for label, total in zip(counts, found, strict=True):
+                self.by_class[label][name] = total
+        for name, zero in self.whole.items():
+            (self.whole[name],) = _read_totals(reader, before + name, zero, 1, least=0)
+        for label, totals in self.by_class.items():
+            counted = [total.n_points for total in totals.values() if isinstance(total, Histograms)]
+            if counted and sum(counted) != counts[label]:
+                raise reader.refuse(f"its {before}counts are not the points that it has seen")
 
 
-def _measure_class(total: Total) -> int:
-    """How many bytes the totals of one class take."""
-    held = total.counts if isinstance(total, Histograms) else total
-    return held.itemsize * math.prod(held.shape[1:])
+def _expect(totals: Mapping[str, Total], count: int) -> None:
+    for total in totals.values():
+        if isinstance(total, Histograms):
+            total.expect(count)
+
+
+def _pack_totals(totals: Sequence[Any], name: str) -> Arrays:
+    """Totals one upon another; the range of rows that count nothing is written as zero."""
+    if not isinstance(totals[0], Histograms):
+        return {name: np.stack(totals)}
+    counts = np.stack([total.counts for total in totals])  # in the widest type
+    ends = {end: np.stack([getattr(total, end) for total in totals]) for end in ("low", "high")}
+    return {f"{name} counts": counts, **{f"{name} {end}": np.where(np.isfinite(e), e, 0.0) for end, e in ends.items()}}
+
+
+def _read_totals(reader: Reader, name: str, zero: Total, count: int, least: float = -math.inf) -> list[Any]:
+    """What `_pack_totals` wrote of this many totals."""
+    if not isinstance(zero, Histograms):
+        return list(reader.array(name, Field("f8", (count, *zero.shape), least)).copy())
+    counts = reader.array(f"{name} counts", Field("u4 u8", (count, *zero.counts.shape), 0))
+    end = Field("f8", (count, len(zero.low)), -LARGEST_VALUE, LARGEST_VALUE)
+    low, high = (reader.array(f"{name} {which}", end) for which in ("low", "high"))
+    if (low > high).any():
+        raise reader.refuse(f"the ranges of its {name!r} are the wrong way round")
+    empty = ~counts.any(axis=2)
+    low, high = np.where(empty, np.inf, low), np.where(empty, -np.inf, high)
+    found = [Histograms(*parts) for parts in zip(counts.copy(), low, high, strict=True)]
+    if not all(one.is_sound for one in found):
+        raise reader.refuse(f"the counts of its {name!r} do not fit their ranges, or count other points in every row")
+    return found
 
 
 # ------------------------------------------------------------------ values and label terms
@@ -216,7 +235,7 @@ class TermSums(Sums):
     required = True
 
     def __init__(self, projections: Projections) -> None:
-        super().__init__({"sums": np.zeros((0, projections.n_projections))})
+        super().__init__({"sums": partial(np.zeros, projections.n_projections)})
 
     def gather(self, portion: Portion) -> None:
         """Add one portion, or say why its polynomials cannot be summed."""
@@ -230,11 +249,12 @@ class TermSums(Sums):
             line = int(np.argmin(fits))
             largest = float(np.abs(portion.rows[line]).max())
             raise describe_bad_term("stream", largest, portion.terms, line, portion.part.start + line)
-        self.by_class["sums"][self.find_places(portion.classes), portion.part] += sums.T
+        for label, column in zip(portion.classes, sums.T, strict=True):
+            self.by_class[label]["sums"][portion.part] += column
 
     def find_terms(self, counts: Mapping[Hashable, int]) -> tuple[Doubles, Doubles]:
         """The label term of each class (L, C), and how far it may be off: sums are exact."""
-        terms = (self.by_class["sums"][self.find_places(counts)] / np.array([*counts.values()])[:, None]).T
+        terms = np.stack([self.by_class[label]["sums"] / count for label, count in counts.items()], axis=1)
         return terms, np.zeros(terms.shape)
 
 
@@ -244,14 +264,14 @@ class ValueCounts(Sums):
     required = True
 
     def __init__(self, projections: Projections) -> None:
-        super().__init__({"values": Histograms.empty(0, projections.n_projections)})
+        super().__init__({"values": partial(Histograms.empty, projections.n_projections)})
         self._projections = projections
 
     def gather(self, portion: Portion) -> None:
         """Count the values of each class."""
         for index, label in enumerate(portion.classes):
             begin, end = portion.offsets[index : index + 2].tolist()
-            count_rows(self.by_class["values"], self.places[label], portion, begin, end)
+            count_rows(self.by_class[label]["values"], portion, begin, end)
 
     def find_terms(self, counts: Mapping[Hashable, int]) -> tuple[Doubles, Doubles]:
         """The label term of each class (L, C) by its quantiles, and how far that may be off.
@@ -259,17 +279,17 @@ class ValueCounts(Sums):
         A term is Σ c_k q_k with c in any direction, and the K means q_k are off by a bin's width / √3 together: the
         root mean square over draws of the label law.
         """
-        values, places = self.by_class["values"], self.find_places(counts)
+        classes: list[Histograms] = [self.by_class[label]["values"] for label in counts]
         terms, errors = [], []
         for part, block in self._projections.blocks():
             assert isinstance(block.terms, Quantiles)
             levels = Levels(block.terms.levels, smooth=False)
             unchanged = np.ones(len(block)), np.zeros((len(block), 1))
-            means = [find_quantiles(values, [place], part, *unchanged, levels)[0] for place in places]
+            means = [find_quantiles([one], part, *unchanged, levels)[0] for one in classes]
             wide = np.stack(means, axis=1).astype(np.float64)  # (B, C, K)
             terms.append(np.einsum("bck,bk->bc", wide, block.terms.coefficients))
             lengths = np.linalg.norm(block.terms.coefficients, axis=1) / np.sqrt(3)
-            errors.append(np.stack([lengths * values.widths(place, part) for place in places], axis=1))
+            errors.append(np.stack([lengths * one.widths(part) for one in classes], axis=1))
         return np.concatenate(terms), np.concatenate(errors)
 
 
@@ -277,7 +297,7 @@ class ShiftedCounts(Sums):
     """One histogram for each projection, of points whose label terms (L, C) are known: the second of two passes."""
 
     def __init__(self, projections: Projections, classes: Sequence[Hashable], terms: Doubles) -> None:
-        super().__init__({}, {"values": Histograms.empty(1, projections.n_projections)})
+        super().__init__({}, {"values": partial(Histograms.empty, projections.n_projections)})
         self._index, self._terms = {label: index for index, label in enumerate(classes)}, terms
 
     def gather(self, portion: Portion) -> None:
@@ -286,11 +306,11 @@ class ShiftedCounts(Sums):
 
         columns = [self._index[label] for label in portion.classes]
         shift_rows(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
-        count_rows(self.whole["values"], 0, portion, 0, portion.rows.shape[1])
+        count_rows(self.whole["values"], portion, 0, portion.rows.shape[1])
 
 
-def count_rows(values: Histograms, place: int, portion: Portion, begin: int, end: int) -> None:
-    """Count points begin, …, end - 1 of a portion for a class, or name the projection that is not finite."""
-    line = values.count(place, portion.part, portion.rows, begin, end)
+def count_rows(values: Histograms, portion: Portion, begin: int, end: int) -> None:
+    """Count points begin, …, end - 1 of a portion, or name the projection that is not finite."""
+    line = values.count(portion.part, portion.rows, begin, end)
     if line >= 0:
         raise describe_overflow("stream", portion.part.start + line)

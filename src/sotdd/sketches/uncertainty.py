@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,8 +158,8 @@ class GroupCounts(Sums):
         self.most_bytes = _GROUP_BYTES
         self._projections, self._first = projections, projections.draw(0, BLOCK)
         self._n_rows = len(self._first)
-        groups = {str(group): Histograms.empty(0, self._n_rows, GROUP_BINS) for group in range(GROUPS)}
-        super().__init__({**groups, "terms": np.zeros((0, GROUPS, self._n_rows))})
+        groups = {str(group): partial(Histograms.empty, self._n_rows, GROUP_BINS) for group in range(GROUPS)}
+        super().__init__({**groups, "terms": partial(np.zeros, (GROUPS, self._n_rows))})
         if not isinstance(self._first.terms, Polynomials):
             self.drop()
 
@@ -172,10 +174,10 @@ class GroupCounts(Sums):
             order = begin + np.argsort(drawn[begin:end], kind="stable")
             sizes = np.bincount(drawn[begin:end], minlength=GROUPS)
             edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            self._count(self.places[label], np.take(portion.rows, order, axis=1), edges, portion)
+            self._count(self.by_class[label], np.take(portion.rows, order, axis=1), edges, portion)
 
     def _count(
-        self, place: int, rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion
+        self, totals: dict[str, Any], rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion
     ) -> None:
         """Count the points of one class, which lie group after group."""
         from sotdd.compute.cpu.rows import sum_classes
@@ -183,9 +185,9 @@ class GroupCounts(Sums):
         assert isinstance(portion.terms, Polynomials)
         for group, (first, last) in enumerate(pairwise(edges.tolist())):
             if first < last:
-                self.by_class[str(group)].count(place, portion.part, rows, first, last)
+                totals[str(group)].count(portion.part, rows, first, last)
                 members = np.ascontiguousarray(rows[:, first:last])
-                self.by_class["terms"][place, group] += sum_classes(members, np.array([0, last - first]), portion.terms)[:, 0]
+                totals["terms"][group] += sum_classes(members, np.array([0, last - first]), portion.terms)[:, 0]
 
     def find_halves(self) -> Halves | None:
         """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
@@ -220,13 +222,16 @@ class GroupCounts(Sums):
 
     def _functions(self, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32] | None:
         """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
-        values = Histograms.empty(len(self.places), self._n_rows, GROUP_BINS)
-        for group in groups:
-            values.add(self.by_class[str(group)], range(len(self.places)))
-        sizes = values.n_points
-        filled = np.flatnonzero(sizes).tolist()
-        if not filled:
+        classes: list[Histograms] = []
+        terms: list[Doubles] = []
+        for totals in self.by_class.values():
+            whole = Histograms.empty(self._n_rows, GROUP_BINS)
+            for group in groups:
+                whole += totals[str(group)]
+            if whole.n_points:
+                classes.append(whole)
+                terms.append(totals["terms"][groups].sum(axis=0) / whole.n_points)
+        if not classes:
             return None
-        terms = self.by_class["terms"][filled][:, groups].sum(axis=1) / sizes[filled, None]
         part = slice(0, self._n_rows)
-        return find_quantiles(values, filled, part, self._first.terms.weights, terms.T, levels)[0]
+        return find_quantiles(classes, part, self._first.terms.weights, np.stack(terms, axis=1), levels)[0]

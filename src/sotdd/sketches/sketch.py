@@ -179,8 +179,7 @@ class Sketch:
         per_projection, within = _measure_costs(alike_a, alike_b, order)
         if not np.isfinite(per_projection).all():
             raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
-        scale_remarks: Any = () if self.scaler is None else self.scaler.remarks
-        said: Any = join_remarks(scale_remarks, self.remarks, other.remarks)
+        scaled = () if self.scaler is None else self.scaler.remarks
         controlled = None
         if not plain and self.controls is not None and other.controls is not None:
             a, b = (ControlSide(one, self.weights) for one in (self.controls, other.controls))
@@ -193,7 +192,7 @@ class Sketch:
             fingerprint=self.fingerprint,
             scaler=self.scaler,
             columns=self.columns,
-            remarks=said,
+            remarks=join_remarks(scaled, self.remarks, other.remarks),
             weights=None if (self.weights == 1).all() else self.weights,
             controls=controlled,
         )

@@ -61,6 +61,12 @@ def test_an_altered_recipe_is_refused(catalog, sketches, content):
         catalog.nearest(sketches["set 0"])
 
 
+def test_altered_metadata_are_refused(catalog):
+    lancedb.connect(catalog.path).open_table("sketches").update(where="name = 'set 3'", values={"metadata": "{"})
+    with pytest.raises(sotdd.SotddError, match="cannot read the catalog"):
+        catalog.entries()
+
+
 def test_a_flipped_byte_of_the_recipe_is_refused(catalog, sketches):
     (path,) = (path for path in Path(catalog.path, "recipe.lance", "data").iterdir())
     whole = bytearray(path.read_bytes())

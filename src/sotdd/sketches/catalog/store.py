@@ -73,7 +73,7 @@ class Entry:
     @classmethod
     def from_table(cls, row: Mapping[str, Any]) -> Entry:
         """The entry in a row of the table, by columns."""
-        return cls(row["name"], row["n_points"], row["n_classes"], row["added"], json.loads(row["metadata"]))
+        return cls(*(row[column] for column in ENTRY_COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON values."""

@@ -159,6 +159,12 @@ def test_names_count_between_every_two_of_several(rng):
     two = sotdd.pairwise({"one": (x, y), "swapped": (x, swapped)}, n_projections=128, label_names="match")
     alone = sotdd.distance((x, y), (x, swapped), n_projections=128, label_names="match")
     assert two["one", "swapped"].value == alone.value
+    halves, digits = (x[:60], [1.0, 2.0] * 30), (x, [0, 1, 2] * 30)  # 1 and 1.0 are one name
+    there, back = (sotdd.distance(*pair, label_names="match").value for pair in ((halves, digits), (digits, halves)))
+    assert there == back
+    many = x[:1].repeat(4100, axis=0), np.arange(4100).astype(str)
+    with pytest.raises(SotddError, match="4,100 names of classes: expected at most 4,096"):
+        sotdd.distance(many, many, label_names="match")
     assert sotdd.distance((x, y), (x, np.char.upper(y)), label_names="match").value > 0.3  # other names are apart too
     projections = sotdd.Projections.fit([(x, y)], n_projections=8)
     with pytest.raises(SotddError, match="do not know names of classes"):

@@ -105,3 +105,12 @@ def test_equal_distances_are_tied_for_most_choices_of_projections(rng, estimator
         matrix = sotdd.pairwise({"here": here, **moved}, n_projections=256, seed=seed, estimator=estimator)
         told_apart += not matrix.ranking("here").lines[0].tied
     assert told_apart <= 6  # beyond this with probability 0.3 % at 5 %
+
+
+def test_more_datasets_than_fit_are_refused_before_any_is_read():
+    class Unread:
+        def __getattr__(self, name):
+            raise AssertionError(name)
+
+    with pytest.raises(sotdd.SotddError, match="GB of memory"):
+        sotdd.pairwise([Unread()] * 100_000, n_projections=10**6)

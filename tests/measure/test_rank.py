@@ -1,12 +1,14 @@
 """Datasets in order of their distance to a target."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import sotdd
 from sotdd import LabelledData
+from sotdd.compute import ranking
 
 
 @pytest.fixture
@@ -79,6 +81,17 @@ def test_names_are_the_callers_own(target):
     assert only["target"].value == sotdd.distance(target, target + 1, n_projections=64).value
     assert only["target"].within_noise is False
     assert "~" in repr(sotdd.rank(target[::2], {"same": target[1::2]}, n_projections=64, noise_floor=True))
+
+
+def test_long_rankings_compare_neighbours_only(target, monkeypatch):
+    found = sotdd.distance(target, target + 1, n_projections=64, estimator="plain")
+    asked, farther = [], ranking.clearly_farther
+    monkeypatch.setattr(ranking, "clearly_farther", lambda *pair: asked.append(pair) or farther(*pair))
+    steps = {str(k): replace(found, value=found.value + k, contributions=found.contributions + k) for k in range(50)}
+    assert [line.rank for line in ranking.Ranking.of("target", steps)] == list(range(1, 51))
+    ties = dict.fromkeys(map(str, range(50)), found)
+    assert {line.rank for line in ranking.Ranking.of("target", ties)} == {1}
+    assert len(asked) <= 4 * 50
 
 
 @pytest.mark.parametrize("candidates", [{}, [], 5, "a.csv", iter([]), None, {"other": np.zeros((10, 3))}])

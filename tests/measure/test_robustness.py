@@ -138,6 +138,11 @@ def test_features_far_out_of_range_beside_others_that_are_not():
     assert sotdd.explain([[1.8e302, 0.0]], [[1.8e302, 0.0]], n_projections=1).distance.value == 0
     far, near = np.full((1, 2), -9.5e153), np.zeros((1, 2), np.float16)
     assert sotdd.test(far, near, n_permutations=1, n_projections=1).distance > 0
+    rng = np.random.default_rng(0)
+    wide = [(rng.normal(shift, 1, size=(100, 20)), rng.integers(3, size=100)) for shift in (0, 3)]
+    assert "p=60" in repr(sotdd.explain(*wide, p=60, n_projections=256, scale=None))
+    with pytest.raises(sotdd.SotddError, match="p=60 overflows along single features"):
+        sotdd.explain(*wide, p=60, n_projections=64)
     apart = np.array([[1e100, -1e100], [0, 1e100]]), [0, 1]
     with pytest.raises(sotdd.SotddError, match="too large"):
         sotdd.distance(apart, (np.zeros((2, 2)), [0, 0]), n_projections=4, scale=None)

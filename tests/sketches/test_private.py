@@ -4,6 +4,7 @@ import copy
 import math
 
 import numpy as np
+import pandas
 import pytest
 from safetensors.numpy import load_file
 from scipy import stats
@@ -180,17 +181,14 @@ def test_odd_data_still_give_a_sketch(rng, n, d, classes, tmp_path):
     assert math.isfinite(sketch.distance(sotdd.sketch(rng.normal(size=(50, d)), projections)).value)
 
 
-def test_batches_and_builders_add_up_in_any_portion(rng, projections):
+def test_batches_add_up_in_any_portion(rng, projections):
     x, y = labelled(rng, 300)
     whole = counting(projections, (x, y))._counts
     builder = counting(projections, (x[:1], y[:1])).add(x[1:100], y[1:100]).add(x[:0], y[:0])
-    other = counting(projections, (x[100:], y[100:]))
-    merged = builder.merge(other)._counts
-    np.testing.assert_array_equal(whole.sizes, merged.sizes)
-    assert np.abs(whole.fine - merged.fine).sum() <= 4  # a product may round otherwise beside other rows
-    np.testing.assert_allclose(whole.sums, merged.sums, atol=300)
-    with pytest.raises(sotdd.SotddError, match="merged"):
-        other.release(epsilon=1, delta=1e-6)
+    parts = builder.add(x[100:], y[100:])._counts
+    np.testing.assert_array_equal(whole.sizes, parts.sizes)
+    assert np.abs(whole.fine - parts.fine).sum() <= 4  # a product may round otherwise beside other rows
+    np.testing.assert_allclose(whole.sums, parts.sums, atol=300)
 
 
 def test_terms_of_small_classes_are_drawn_towards_that_of_all_points(rng, projections):
@@ -237,7 +235,7 @@ def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):
     done = counting(projections, data)
     assert "3000" not in repr(done).replace(",", "")
     done.release(epsilon=1, delta=1e-6)
-    one = counting(projections, data)
+    gaps, table = (np.where(np.arange(3000)[:, None] == 7, np.nan, x), y), pandas.DataFrame(x)
 
     def fit(**settings):
         return sotdd.Projections.fit([data], n_projections=8, **settings)
@@ -245,9 +243,6 @@ def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):
     released(fit(), (x[:1500], y[:1500]))  # not the very rows that the projections were fitted on
     for call, named in [
         (lambda: released(fit(), data), "public data"),
-        (lambda: one.merge(5), "other is 5"),
-        (lambda: one.merge(one), "same"),
-        (lambda: one.merge(counting(projections, data, reach=4.0)), "same"),
         (lambda: done.add(*data), "released"),
         (lambda: done.release(epsilon=1, delta=1e-6), "released"),
         (lambda: sotdd.PrivateBuilder(fit(label_law="quantiles"), classes=[0]), "label_law='moments'"),
@@ -256,6 +251,10 @@ def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):
         (lambda: sotdd.PrivateBuilder(fit(label_law="paper"), classes=[0], reach=1e29), "overflow"),
         (lambda: counting(projections, (x, np.full(3000, 7)), classes=[0, 1]), "class 7"),
         (lambda: counting(projections, data, classes=[]), "classes"),
+        (lambda: counting(projections, data, classes=np.array(2)), "classes is a ndarray"),
+        (lambda: counting(projections, [sotdd.open_dataset(gaps, missing="mean")]), "LabelledData is read by"),
+        (lambda: counting(projections, [sotdd.open_dataset((x, x[:, 0]), bins=2)]), "LabelledData is read by"),
+        (lambda: counting(projections, (table, y)), "DataFrame is read by what all of its rows have in common"),
         (lambda: counting(projections, data, classes=range(5000)), "5,000 classes"),
         (lambda: counting(projections, data, max_label=1e6), "max_label is .*10000"),
         (lambda: counting(projections, data, n_bins=10**6), "n_bins is 1000000"),

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -212,6 +213,21 @@ def test_numbers_of_a_header_are_finite(contents, tmp_path, number):
     (tmp_path / "crafted.sotdd").write_bytes(content)
     with pytest.raises(sotdd.SotddError, match=f"has {number} for a number"):
         sotdd.Sketch.load(tmp_path / "crafted.sotdd")
+
+
+def test_a_file_costs_no_more_than_its_size(contents, tmp_path):
+    name, header, arrays = copy.deepcopy(contents["sketch"])
+    header["recipe"] |= {"n_features": 4_000_000, "directions": {"law": "sphere"}}
+    header["recipe"]["label"] |= {"n_moments": 10**6}
+    for array in ("basis", "stretch", "centre", "values", "lengths", "mean"):
+        del arrays[array]
+    (tmp_path / "large.sotdd").write_bytes(pack(name, header, arrays))
+    sotdd.Sketch.load(tmp_path / "large.sotdd")  # what is imported on the first call
+    tracemalloc.start()
+    one = sotdd.Sketch.load(tmp_path / "large.sotdd")
+    sotdd.distance(one, one)
+    assert tracemalloc.get_traced_memory()[1] < 1e6
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("kind", KINDS)

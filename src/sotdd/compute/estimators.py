@@ -228,6 +228,7 @@ def _find_residuals(costs: Doubles, columns: Doubles) -> Doubles:
     brought to size one.
     """
     count, width = len(costs), columns.shape[1] + 2
+    columns = np.ldexp(columns, -np.frexp(np.abs(columns).max(axis=0))[1])  # so that their squares stay in float64
     padded = np.zeros((-(-count // _FOLDS) * _FOLDS, width))  # rows of zeros add nothing to any product
     padded[:count, 0], padded[:count, 1:-1], padded[:count, -1] = 1.0, columns, costs
     design = padded.reshape(-1, _FOLDS, width).transpose(1, 0, 2)  # (folds, rows, q + 2)

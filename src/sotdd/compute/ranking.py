@@ -90,7 +90,7 @@ class Ranking:
         metadata: Mapping[str, Mapping[str, Any]] | None = None,
         k: int | None = None,
     ) -> Ranking:
-        """Bring distances into order, or the k nearest; a rank is one more than how many are clearly nearer.
+        """Bring distances into order, or the k nearest; a rank is one more than how many come first and clearly nearer.
 
         What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
         same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
@@ -109,10 +109,11 @@ class Ranking:
         """
         by_excess = all(distance.excess is not None for distance in distances.values())
         order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)[:k]
-        ranks = [
-            1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
-            for number, (_, distance) in enumerate(order)
-        ]
+        ranks, first = list[int](), 0
+        for _, distance in order:
+            while clearly_farther(distance, order[first][1]):  # than itself it is not
+                first += 1
+            ranks.append(1 + first)
         known = metadata or {}
         lines = (
             Ranked(name, distance, rank, ranks.count(rank) > 1, known.get(name, {}))

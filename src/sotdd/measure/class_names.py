@@ -11,7 +11,7 @@ Targets that were cut into bins are numbers: in place of e_c stands the target i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
 from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
@@ -28,6 +29,9 @@ from sotdd.projections.scaler import Scaler, find_scaler
 
 # How names of classes count in a distance; "auto" is "match" for targets that were cut into bins, else "ignore".
 NamesInDistance: TypeAlias = Literal["auto", "ignore", "match"]
+
+# More names than this take minutes and gigabytes for a few ten thousand points.
+_MOST_NAMES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +108,24 @@ class NamedClasses:
 
 def _names(data: Sequence[LabelledData]) -> list[NDArray[np.uint8]]:
     """Of each dataset e_c (n, C); the order of names does not depend on that of the datasets."""
-    names = sorted({name for part in data for name in part.classes}, key=lambda name: (type(name).__name__, str(name)))
+    names = sorted({name for part in data for name in part.classes}, key=_order)
     places = {name: place for place, name in enumerate(names)}
+    if len(names) > _MOST_NAMES:
+        raise SotddError(
+            f"is 'match' with {len(names):,} names of classes: expected at most {_MOST_NAMES:,}, since each is one "
+            "more feature. Put rare classes together, or use 'ignore'.",
+            setting="label_names",
+        )
+    n_points = sum(part.n_points for part in data)
+    check_fits(8 * n_points * len(names), f"{len(names):,} names beside {n_points:,} points", "max_points", n_points)
     unit = np.eye(len(names), dtype=np.uint8)
     return [unit[[places[name] for name in part.classes]][part.codes] for part in data]
+
+
+def _order(name: Hashable) -> tuple[str, str]:
+    """What names are sorted by: 1, 1.0 and True are one name, whichever of them comes first."""
+    whole = int(name) if isinstance(name, (bool, float)) and name == name // 1 else name
+    return type(whole).__name__, str(whole)
 
 
 def _with(data: LabelledData, more: NDArray[Any]) -> LabelledData:

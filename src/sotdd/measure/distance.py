@@ -20,6 +20,7 @@ from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
 from sotdd.projections.drawing import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.recipe import Recipe
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 
@@ -222,8 +223,8 @@ def measure_pairs(
     label_names: NamesInDistance = "auto",
     rel_tol: float | None = None,
     max_projections: int = MOST,
-) -> tuple[dict[tuple[int, int], Distance], Projections | None]:
-    """Distances of some pairs of sources, by their numbers, and what they were measured through.
+) -> tuple[dict[tuple[int, int], Distance], Recipe | None]:
+    """Distances of some pairs of sources, by their numbers, and what they were measured through; None for peers, names.
 
     Where one of them is a sketch, all are seen through its projections; otherwise ``open_all`` opens them.
     """
@@ -238,7 +239,7 @@ def measure_pairs(
     if sketch is not None:
         _refuse_for_sketch(sketch, method, [*settings, *(name for name in given if name != "estimator")])
         distances = compare_sketches(sources, pairs, p, estimator=estimator, device=device, progress=progress)
-        return distances, sketch.projections
+        return distances, sketch.through
     reading, settings = split_reading(settings)
     data = open_all(**reading)
     if method not in _BLIND_TO_LABELS:
@@ -255,7 +256,7 @@ def measure_pairs(
     else:
         raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
     if named is None:
-        return distances, recipe
+        return distances, Recipe.of(recipe)
     return {pair: named.describe(found) for pair, found in distances.items()}, None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from os import PathLike, fspath
@@ -10,13 +11,15 @@ from typing import Unpack
 from sotdd.basics.checks import describe
 from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
+from sotdd.compute.comparison import check_memory
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import Asked, DistanceMatrix
 from sotdd.compute.ranking import Ranking
 from sotdd.inputs import name_sources, open_all
+from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, MethodSettings, choose_given, measure_pairs
-from sotdd.projections.drawing import show_drawing
+from sotdd.projections.drawing import DRAWING, show_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable
@@ -66,7 +69,10 @@ def pairwise(
     there  1.0422 ± 0.0055  0
     """
     sources = name_sources(datasets, Sketch)
-    distances, recipe = measure_pairs(
+    if method == "sotdd":  # before any of them is read
+        drawn = projections if isinstance(projections, Projections) else DRAWING.but(split_reading(settings)[1])
+        check_memory(len(sources), math.comb(len(sources), 2), drawn.n_projections, 0, "plain")
+    distances, through = measure_pairs(
         sources,
         list(combinations(range(len(sources)), 2)),
         lambda **reading: open_all(dict(sources), **reading),
@@ -78,6 +84,7 @@ def pairwise(
         estimator=estimator,
     )  # fmt: skip
     paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
+    recipe = None if through is None else through.projections
     return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, {**asked, **settings}))
 
 

@@ -19,10 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole, write_whole
-from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import quote, say_count
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import meets_by_position
+from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Quantiles
@@ -227,13 +226,13 @@ class SketchBuilder:
             terms.astype(np.float32),
             draw_weights(projections),
             lost,
-            remark_on_position(name, projections) if self.by_position else (),
+            (remark_position(name, projections.columns is not None),) if self.by_position else (),
             halves=groups.find_halves() if isinstance(groups, GroupCounts) else None,
             controls=controls.collect(dict(zip(whole.classes, counts.tolist(), strict=True))),
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a file, whole or not at all, for another machine or party; it holds counts and sums, no data points."""
+        """Write a file of counts and sums, whole or not at all, for another machine or a party that may see them."""
         from sotdd.sketches.file import pack_builder
 
         write_whole(path, pack_builder(self))
@@ -360,7 +359,7 @@ class SketchWindow:
         return whole.finish(name)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a file, whole or not at all, for another machine or party; it holds counts and sums, no data points."""
+        """Write a file of counts and sums, whole or not at all, for another machine or a party that may see them."""
         from sotdd.sketches.file import pack_window
 
         write_whole(path, pack_window(self))
@@ -371,11 +370,6 @@ class SketchWindow:
         from sotdd.sketches.file import unpack_window
 
         return unpack_window(read_whole(path, "a file of a SketchWindow"), path, projections)
-
-
-def remark_on_position(name: str, projections: Projections) -> Remarks:
-    """What a reader should know of a dataset whose columns were matched by position."""
-    return (Remark("matched by position", name=name, projections_have_names=projections.columns is not None),)
 
 
 def _check_label_law(projections: Projections) -> None:

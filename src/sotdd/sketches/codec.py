@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import SENTENCES, Remark
+from sotdd.basics.remarks import SENTENCES, Remark, Remarks
 from sotdd.basics.text import json_label, quote
 
 VERSION = 1
@@ -112,12 +112,9 @@ def pack_labels(labels: Sequence[Hashable]) -> list[str | int | float | bool | N
     return written
 
 
-def pack_remarks(remarks: Sequence[Any]) -> list[Any]:
+def pack_remarks(remarks: Remarks) -> list[Header]:
     """Remarks as JSON values."""
-    return [
-        {"kind": remark.kind, "about": remark.about, "facts": remark.facts} if isinstance(remark, Remark) else remark
-        for remark in remarks
-    ]
+    return [{"kind": remark.kind, "about": remark.about, "facts": remark.facts} for remark in remarks]
 
 
 @dataclass(frozen=True)
@@ -203,14 +200,12 @@ class Reader:
             raise self.refuse("its 'classes' hold a label twice")
         return tuple(values)
 
-    def remarks(self, key: str) -> tuple[Any, ...]:
+    def remarks(self, key: str) -> Remarks:
         """Remarks of kinds that there are, with the facts that their sentences need."""
         return tuple(self._remark(value, key) for value in self.get(key, list))
 
-    def _remark(self, value: Any, key: str) -> Any:  # noqa: ANN401  # any JSON value
+    def _remark(self, value: Any, key: str) -> Remark:  # noqa: ANN401  # any JSON value
         try:
-            if isinstance(value, str):
-                return value  # scalers still have some
             remark = Remark(value["kind"], value["about"], **_freeze(value["facts"]))
             known = remark.kind in SENTENCES and isinstance(remark.about, str) and str(remark)
         except Exception as error:  # a sentence fails in any way with facts that are not its own

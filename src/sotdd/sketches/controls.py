@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,6 @@ def draw_weights(projections: Projections) -> NDArray[np.float64]:
     if not projections.weighted:
         return np.ones(projections.n_projections)
     return np.concatenate([block.importance for _, block in projections.blocks()])
-
-
-def narrow_controls(found: Sequence[ControlValues]) -> ControlValues | None:
-    """What a sketch keeps of the controls of its dataset; None where nothing can be controlled."""
-    return found[0].narrow() if found else None
 
 
 class PowerSums(Sums):
@@ -100,7 +95,7 @@ class PowerSums(Sums):
         with np.errstate(over="ignore", invalid="ignore"), CpuEngine() as engine:
             controls = _SummedControls(self, counts, engine)
             run([], self._projections, engine, [controls])
-            return narrow_controls(controls.collect())
+            return next((found.narrow() for found in controls.collect()), None)
 
     def find_lengths(self, counts: Mapping[Hashable, int]) -> list[Lengths]:
         """What the means over directions follow from; nothing where directions are not controlled."""

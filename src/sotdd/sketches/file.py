@@ -1,4 +1,4 @@
-"""Sketches, builders and windows as files; no data points are in them.
+"""Sketches, builders and windows as files: numbers over many points, which give few points away.
 
 `sotdd.sketches.codec` has the format, and every file has the `Recipe` of its projections. The arrays of a sketch are
 ``quantiles`` (L, Q), ``counts`` (C,) and ``class_terms`` (L, C). ``lost`` (L, 3) is how far off the sketch's distances

@@ -27,6 +27,8 @@ from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.sparse import is_sparse
+from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import CUT, Polynomials
 from sotdd.projections.recipe import Projections
@@ -112,8 +114,18 @@ class PrivateBuilder:
         return f"PrivateBuilder({classes}, {'released' if self._counts is None else 'counting'})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
-        """Add a batch; its labels must be among the classes, and features alone are one class."""
+        """Add a batch of arrays; its labels must be among the classes, and features alone are one class.
+
+        Tables, files and opened datasets are refused: how they are read depends on all of their rows together, such as
+        the mean that fills gaps, the bins of a target or the commonest categories.
+        """
         counts = self._exact()
+        points = features[0] if isinstance(features, tuple) and len(features) == 2 else features
+        if not (isinstance(points, (np.ndarray, list)) or is_tensor(points) or is_sparse(points)):
+            raise SotddError(
+                f"{describe(points)} is read by what all of its rows have in common, so one row would change others: "
+                "expected an array without gaps. Encode and fill in by public values first."
+            )
         batch = open_batch(features, labels, self.projections)
         if batch is None:
             return self
@@ -125,17 +137,6 @@ class PrivateBuilder:
         self._counts = None  # a batch that fails half way must not be added again: its rows would count twice
         counts.add(batch)
         self._counts = counts
-        return self
-
-    def merge(self, other: PrivateBuilder) -> Self:
-        """Take over the counts of another builder, of other rows; it cannot release any more."""
-        if not isinstance(other, PrivateBuilder):
-            raise SotddError(f"is {describe(other)}: expected a PrivateBuilder.", setting="other")
-        mine, theirs = self._exact(), other._exact()
-        if other is self or mine.settings != theirs.settings:
-            raise SotddError("these builders have other projections, classes or bounds, or are one: use the same.")
-        other._counts = None
-        mine.merge(theirs)
         return self
 
     def release(self, *, epsilon: float, delta: float, name: str = "data", n_quantiles: int = QUANTILES) -> Sketch:
@@ -179,7 +180,7 @@ class PrivateBuilder:
     def _exact(self) -> ExactCounts:
         """The exact counts, while there are any that can be used."""
         if self._counts is None:
-            raise SotddError("these rows are released or merged, or a batch failed half way: start a new builder.")
+            raise SotddError("these rows are released, or a batch failed half way: start a new builder.")
         return self._counts
 
 
@@ -230,11 +231,6 @@ class ExactCounts:
         self._weights: Doubles = np.concatenate([terms.weights for terms in _draw_polynomials(projections)])
         self._number = {label: number for number, label in enumerate(self.classes)}
 
-    @property
-    def settings(self) -> tuple[Hashable, ...]:
-        """What two of them must have in common to be merged."""
-        return self.projections.fingerprint, self.classes, self.reach, self.max_label
-
     def lengths(self) -> dict[str, float]:
         """By how much one row more or less can change each thing that is released: the root of the sum of squares."""
         root = math.sqrt(self.projections.n_projections)
@@ -245,14 +241,6 @@ class ExactCounts:
         for label, count in zip(batch.classes, batch.counts.tolist(), strict=True):
             self.sizes[self._number[label]] += count
         for_each_portion(batch, self.projections, self._count)
-
-    def merge(self, other: ExactCounts) -> None:
-        """Add the counts of other rows."""
-        self.sizes += other.sizes
-        self.sums += other.sums
-        self.fine += other.fine
-        self._totals += other._totals
-        self._squares += other._squares
 
     def refuse_own_projections(self) -> None:
         """Refuse projections that these very rows are the centre of: scale and tilt would tell of them without noise.

@@ -11,6 +11,7 @@ import numpy as np
 
 from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import kept_property
 from sotdd.basics.text import quote, show
 from sotdd.projections.directions import TILTED_TURNS, Tilted
 from sotdd.projections.recipe import Projections
@@ -38,21 +39,32 @@ class Recipe:
         How features were scaled first.
     tilt
         The law of directions where it was learnt from data, which the settings cannot describe; None for others.
-    projections
-        The projections themselves; None where they cannot be drawn again from a file.
     """
 
     settings: Mapping[str, Any]
     fingerprint: str
     scaler: Scaler | None
     tilt: Tilted | None
-    projections: Projections | None
 
     @classmethod
     def of(cls, projections: Projections) -> Recipe:
         """The recipe of projections that are at hand."""
         check_projections(projections)
-        return cls(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt, projections)
+        made = cls(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt)
+        vars(made)["projections"] = projections
+        return made
+
+    @kept_property
+    def projections(self) -> Projections | None:
+        """The projections, drawn again when they are first used; None where they cannot be.
+
+        Sketches compare without them, so a file that asks for large ones costs no more than its own size to read.
+        """
+        # Settings from a file can be wrong in any way.
+        with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError):
+            if self.settings["n_features"] <= MOST_FEATURES:
+                return Projections.restore(self.settings, self.scaler, self.fingerprint, self.tilt)
+        return None
 
     def refuse_other(self, other: Recipe, what: str) -> None:
         """Refuse another recipe whose fingerprint differs, and name the settings that do."""
@@ -92,15 +104,10 @@ class Recipe:
     @classmethod
     def read(cls, reader: Reader, projections: Projections | None = None) -> Recipe:
         """What a file says, through these projections if they are the same, else with those that it describes."""
-        settings, fingerprint = reader.get("recipe", dict), reader.get("fingerprint", str)
-        scaler, tilt = _read_scaler(reader), _read_tilt(reader)
-        if projections is None or projections.fingerprint != fingerprint:
-            projections = None
-            # Settings can be wrong in any way. Sketches compare without projections, and calls that need them say so.
-            with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError):
-                if settings["n_features"] <= MOST_FEATURES:
-                    projections = Projections.restore(settings, scaler, fingerprint, tilt)
-        return cls(settings, fingerprint, scaler, tilt, projections)
+        fingerprint, scaler, tilt = reader.get("fingerprint", str), _read_scaler(reader), _read_tilt(reader)
+        if projections is not None and projections.fingerprint == fingerprint:
+            return cls.of(projections)
+        return cls(reader.get("recipe", dict), fingerprint, scaler, tilt)
 
 
 def check_projections(projections: object) -> Projections:

@@ -1,4 +1,4 @@
-"""The sketch of a dataset: its quantile function under every projection, and nothing of its points."""
+"""The sketch of a dataset: its quantile function under every projection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOLERATED = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """A dataset's quantile functions, one per projection; no point of the data is in it.
+    """A dataset's quantile functions, one per projection. That is not anonymous: few points can be computed back.
 
     Two sketches through the same projections are compared in milliseconds, whatever the sizes of
     their datasets. Made by `sotdd.sketch`, or from a stream by `sotdd.SketchBuilder`.
@@ -179,8 +179,7 @@ class Sketch:
         per_projection, within = _measure_costs(alike_a, alike_b, order)
         if not np.isfinite(per_projection).all():
             raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
-        scale_remarks: Any = () if self.scaler is None else self.scaler.remarks
-        said: Any = join_remarks(scale_remarks, self.remarks, other.remarks)
+        scaled = () if self.scaler is None else self.scaler.remarks
         controlled = None
         if not plain and self.controls is not None and other.controls is not None:
             a, b = (ControlSide(one, self.weights) for one in (self.controls, other.controls))
@@ -193,7 +192,7 @@ class Sketch:
             fingerprint=self.fingerprint,
             scaler=self.scaler,
             columns=self.columns,
-            remarks=said,
+            remarks=join_remarks(scaled, self.remarks, other.remarks),
             weights=None if (self.weights == 1).all() else self.weights,
             controls=controlled,
         )

@@ -24,12 +24,11 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import Resample
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import meets_by_position
+from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.reading import TableSettings
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder, check_name, remark_on_position
-from sotdd.sketches.controls import narrow_controls
+from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.histograms import ClassesDoNotFit
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
@@ -128,9 +127,9 @@ def sketch_opened(
         found.terms,
         found.weights,
         found.lost,
-        remark_on_position(data.name, projections) if by_position else (),
+        (remark_position(data.name, projections.columns is not None),) if by_position else (),
         find_halves(halves, found.weights),
-        narrow_controls(controls.collect()),
+        next((found.narrow() for found in controls.collect()), None),
     )
 
 

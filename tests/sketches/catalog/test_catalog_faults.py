@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import sotdd
 from sketches.catalog.cases import labelled
 
-pytest.importorskip("lancedb")
+lancedb, pyarrow = pytest.importorskip("lancedb"), pytest.importorskip("pyarrow")
 
 
 @pytest.fixture
@@ -49,6 +50,30 @@ def test_a_damaged_sketch_is_refused(tmp_path, large):
         path.write_bytes(whole)
     with pytest.raises(sotdd.SotddError, match=r"damaged|not a whole sketch"):
         sotdd.Catalog(catalog.path).nearest(large["a"])
+
+
+@pytest.mark.parametrize("content", [None, 2**40, "x", [1, 2], {"a": 1}, b"", b"x" * 99, []])
+def test_an_altered_recipe_is_refused(catalog, sketches, content):
+    store = lancedb.connect(catalog.path)
+    store.drop_table("recipe")
+    store.create_table("recipe", pyarrow.table({"content": [] if content == [] else [content]}))
+    with pytest.raises(sotdd.SotddError, match="catalog"):
+        catalog.nearest(sketches["set 0"])
+
+
+def test_altered_metadata_are_refused(catalog):
+    lancedb.connect(catalog.path).open_table("sketches").update(where="name = 'set 3'", values={"metadata": "{"})
+    with pytest.raises(sotdd.SotddError, match="cannot read the catalog"):
+        catalog.entries()
+
+
+def test_a_flipped_byte_of_the_recipe_is_refused(catalog, sketches):
+    (path,) = (path for path in Path(catalog.path, "recipe.lance", "data").iterdir())
+    whole = bytearray(path.read_bytes())
+    whole[-39] ^= 1  # LanceDB panics
+    path.write_bytes(whole)
+    with pytest.raises(sotdd.SotddError, match=r"cannot read the catalog|recipe of the catalog"):
+        catalog.nearest(sketches["set 0"])
 
 
 def child(code, *arguments):

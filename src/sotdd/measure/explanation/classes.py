@@ -295,7 +295,7 @@ def measure_chance(
     first, second = (np.where(np.isfinite(one), one, usual) for one in units)
     costs = np.concatenate(halves)
     costs = costs[costs.mean(axis=1) > 0]
-    varies = costs.var(axis=1, ddof=1) / costs.mean(axis=1) ** 2
+    varies = (costs / costs.mean(axis=1, keepdims=True)).var(axis=1, ddof=1)
     return (first, second), math.sqrt(varies.mean()) if len(varies) else 0.0
 
 

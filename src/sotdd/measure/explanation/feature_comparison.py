@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.resampling import Plan
@@ -159,11 +160,14 @@ def find_contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, 
             order = np.argsort(rows, axis=1).astype(np.int32)
             couplings.add_slopes(rows, order, side, sizes, p, weight, slopes, costs)
             together = float(costs.mean()) if place == 0 else together
-        return np.append(np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.append(np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together)
 
     groups = cut_evenly(len(theta), _GROUP)
     counts = np.array([group.stop - group.start for group in groups], np.float64)
     table: Doubles = (counts / counts.mean())[:, None] * np.stack(workers.each(work, groups))
+    if not np.isfinite(table).all():
+        raise SotddError(f"transport to the power p={p:g} overflows along single features: use a smaller p.")
     return table
 
 

@@ -251,7 +251,8 @@ def _error(distance: Distance, unlabelled: Distance, resampled: NDArray[np.float
     What both have in common cancels: halves and projections are the same for both.
     """
     halves = resampled[1] - share * resampled[0]
-    sampled = float(np.std(halves, ddof=1)) if len(halves) > 1 else 0.0
+    size = float(np.abs(halves).max()) or 1.0
+    sampled = size * float(np.std(halves / size, ddof=1)) if len(halves) > 1 else 0.0
     a, b = distance.contributions, unlabelled.contributions
     if a is None or b is None or len(a) < 2:
         return sampled

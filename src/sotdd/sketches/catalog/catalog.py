@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import re
@@ -204,7 +205,7 @@ class Catalog:
         rows.sort(key=lambda row: row["name"])
         # Plain means over the projections, which are the same for all, as vectors have them.
         distances = {one.name: query.distance(one, estimator="plain") for one in self._read_sketches(table, rows)}
-        metadata = {entry.name: entry.metadata for entry in map(Entry.from_table, rows)}
+        metadata = {row["name"]: row["metadata"] for row in rows}
         return Ranking.of(query.name, distances, metadata, count)
 
     def get(self, name: str) -> Sketch:
@@ -339,17 +340,17 @@ class Catalog:
                 search = table.search(vector, vector_column_name="vector").distance_type("dot").limit(limit)
                 columns.append("_distance")
             found = search if where is None else search.where(where)
-            return table, found.select(columns).with_row_id(True).to_arrow().to_pylist()
+            rows = found.select(columns).with_row_id(True).to_arrow().to_pylist()
+            return table, [row | {"metadata": dict(json.loads(row["metadata"]))} for row in rows]
 
     def _read_sketches(self, table: Table, rows: Sequence[Row]) -> Iterator[Sketch]:
         """The sketches in some rows, under the names of their entries."""
-        projections = self._get_recipe().through.projections
         for start in range(0, len(rows), _TOGETHER):
             part = rows[start : start + _TOGETHER]
             with self._store.one_line_errors("read"):
                 blobs = [blob.as_py() for blob in table.fetch_blobs("sketch", [row["_rowid"] for row in part])]
             for row, content in zip(part, blobs, strict=True):
-                yield replace(unpack_sketch(content, row["name"], projections), name=row["name"])
+                yield replace(unpack_sketch(content, row["name"]), name=row["name"])
 
     def _find_names(self, names: Iterable[str]) -> set[str]:
         """Those of these names that there are entries of."""

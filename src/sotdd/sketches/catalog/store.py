@@ -73,7 +73,7 @@ class Entry:
     @classmethod
     def from_table(cls, row: Mapping[str, Any]) -> Entry:
         """The entry in a row of the table, by columns."""
-        return cls(row["name"], row["n_points"], row["n_classes"], row["added"], json.loads(row["metadata"]))
+        return cls(*(row[column] for column in ENTRY_COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON values."""
@@ -167,7 +167,10 @@ class Store:
 
     def _read_recipe(self, table: Table) -> bytes:
         with self.one_line_errors("read"):
-            return bytes(table.to_arrow()["content"][0].as_py())
+            content = table.to_arrow()["content"][0].as_py()
+            if not isinstance(content, bytes):
+                raise TypeError(f"its recipe is {describe(content)} where bytes belong")
+            return content
 
     @cached_property
     def _connection(self) -> Any:  # noqa: ANN401
@@ -181,7 +184,7 @@ class Store:
             yield
         except SotddError:
             raise
-        except (RuntimeError, ValueError, OSError, LookupError, TypeError) as error:
+        except Exception as error:  # LanceDB also raises types of its own, such as those of a panic
             raise SotddError(f"cannot {doing} the catalog {quote(self.location)}: {_explain(error)}.") from error
 
 

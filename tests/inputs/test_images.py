@@ -42,7 +42,7 @@ def test_sizes_and_modes_are_made_uniform_on_request(photos, tmp_path):
 def test_images_that_cannot_be_compared():
     for one, other, said in (
         ((3, 28, 28), (3, 32, 32), "image_size="),
-        ((4, 3, 8, 8), (4, 8, 8, 3), r"\(8, 8, 3\)"),
+        ((4, 3, 8, 8), (4, 8, 8, 3), "8 × 8 × 3"),
         ((4, 8, 8), (4, 8, 8, 3), "image_mode="),
     ):
         with pytest.raises(sotdd.SotddError, match=said):

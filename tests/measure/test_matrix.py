@@ -69,8 +69,6 @@ def test_names_are_the_callers(rng):
     assert list(numbered) == ["1", "2"]
     assert "1" in numbered
     np.testing.assert_array_equal(np.asarray(numbered), numbered.values)
-    with pytest.raises(sotdd.SotddError, match="same name"):
-        sotdd.pairwise({1: x, "1": z})
 
 
 def test_bad_input(datasets, rng):

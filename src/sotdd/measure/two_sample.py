@@ -129,7 +129,7 @@ def test(
     p = 0.52: distance 0.102, by chance 0.0745 to 0.137 (199 draws, 128 projections)
     >>> wrong = rng.permutation(y)
     >>> sotdd.test((x[:200], y[:200]), (x[200:], wrong[200:]), n_permutations=199)
-    p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0747 to 0.118 (199 draws, 128 projections)
+    p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0755 to 0.119 (199 draws, 128 projections)
     """
     count = check_count(n_permutations, "n_permutations")
     p = check_order(p)
@@ -195,6 +195,9 @@ def permute(
     Many permutations are looked at twice: ending at the first look takes rejections away and adds none, so every level
     below `_SETTLED` holds.
     """
+    what = f"{say_count(n_permutations, 'split')} through {say_count(projections.n_projections, 'projection')}"
+    costs = n_permutations * projections.n_projections * 2 * len(ORDERS)
+    check_fits(8 * costs, what, "n_permutations", n_permutations)
     looks = [n_permutations] if n_permutations <= 4 * _FIRST_LOOK else [_FIRST_LOOK, n_permutations]
     for look in looks:
         result = _look(pair, projections, p, look, seed, engine, label_names, judged_by, remarks, report)
@@ -227,9 +230,6 @@ def _look(
         del aspects["labels"]
     # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
     plans = [replace(plan, count=min(plan.count, _SHOWN)) if aspects else plan, *aspects.values()]
-    numbers = count * sum(one.count * len(one.orders) for one in plans)
-    what = f"{say_count(plan.count, 'split')} through {say_count(count, 'projection')}"
-    check_fits(8 * numbers, what, "n_permutations", n_permutations)
     resample, kept = Resample(plans, engine, count, report), _KeepRows()
     run(pair, projections, engine, [resample, kept] if aspects else [resample])
     shown, *of_aspects = resample.costs()

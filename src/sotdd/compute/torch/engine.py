@@ -54,8 +54,8 @@ from sotdd.projections.scaler import Scaler
 _FIRST_CHUNK = 16 * BLOCK
 _LARGE_TURN = 64 * BLOCK
 _DRAWING_THREADS = 2
-# Blocks that one of them draws at a time.
-_TOGETHER = 8
+# Blocks that one of them draws at a time: as many as share a turn of up to 1,024 features.
+_TOGETHER = 16
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Chunks whose projections are drawn, or being drawn, when one is begun.

@@ -31,11 +31,10 @@ from sotdd.compute.engine import (
     describe_overflow,
 )
 from sotdd.compute.kernels.quantiles import row_losses
-from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
-from sotdd.compute.torch.rows import Layout, Rows, Steps, copy_array
+from sotdd.compute.torch.rows import Layout, Rows, copy_array
 from sotdd.compute.torch.upload import (
     Uploaded,
     fit_chunk,
@@ -121,7 +120,6 @@ class TorchEngine:
         # Python's lock with the one that feeds the device.
         self.workers: Workers = Workers(_DRAWING_THREADS)
         self._before = ""
-        self._steps: dict[tuple[int, int], Steps] = {}
         self._kept: tuple[list[Seen], Scaler | None, list[Layout]] | None = None
         self._begun: Draws | None = None
 
@@ -207,9 +205,8 @@ class TorchEngine:
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
         """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
-        steps = self._steps_between(a.shape[1], b.shape[1])
         try:
-            return verbs.transport_rows(a, b, p, steps)
+            return verbs.transport_rows(a, b, p)
         except torch.OutOfMemoryError as error:
             middle = _halve(len(a), self.device, error)
             halves = slice(0, middle), slice(middle, None)
@@ -254,9 +251,8 @@ class TorchEngine:
     @torch.no_grad()
     def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
-        steps = self._steps_between(*plan.sizes)
         try:
-            return verbs.split_costs(pool, plan, numbers, steps)
+            return verbs.split_costs(pool, plan, numbers)
         except torch.OutOfMemoryError as error:
             middle = _halve(len(pool.rows), self.device, error)
             halves = slice(0, middle), slice(middle, None)
@@ -303,16 +299,6 @@ class TorchEngine:
         layouts = lay_out(datasets, scaler, self.device)
         self._kept = list(datasets), scaler, layouts
         return layouts
-
-    def _steps_between(self, n: int, m: int) -> Steps | None:
-        """Overlaps of n and of m equal steps, kept for the next chunk; None where n = m."""
-        if n == m:
-            return None
-        if (n, m) not in self._steps:
-            overlaps = Overlaps.of(n, m)
-            left, right = (torch.from_numpy(index).long().to(self.device) for index in (overlaps.left, overlaps.right))
-            self._steps = {(n, m): (left, right, torch.from_numpy(overlaps.width).to(self.device))}
-        return self._steps[n, m]
 
     # ------------------------------------------------------------------ one chunk
 

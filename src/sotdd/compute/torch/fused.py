@@ -136,8 +136,7 @@ _WAYS = (
     _Way(6_000, threads=256, resident=5, sample=256, cells=8),
     _Way(14_000, threads=512, resident=2, sample=512, cells=16),
     _Way(33_000, threads=1024, resident=1, sample=1024, cells=64),
-    _Way(45_000, threads=768, resident=1, sample=1024, cells=48),
-    _Way(86_000, threads=768, resident=1, sample=1024, cells=48, blocks=2),
+    _Way(66_000, threads=768, resident=1, sample=1024, cells=48, blocks=2),
     _Way(_LONGEST, threads=1024, resident=1, sample=1024, cells=32),
 )
 
@@ -194,9 +193,8 @@ def _make_sorter(device: int, way: _Way) -> Callable[[torch.Tensor], None] | Non
         clusters = min(count, way.resident * limits.multiprocessor_count // way.blocks)
         share = -(-n // way.blocks)
         noted = max(way.stage, 4 * -(-share // 2))  # the cells of its share take two bytes each
-        inside = 4 * share + noted <= room or (4 * share + way.stage > room >= noted)
-        left = (room - (noted if inside else way.stage)) // 4
-        capacity = min(n, left) if share <= left else 0
+        capacity = min(n, (room - noted) // 4) if 4 * share + noted <= room else 0
+        inside = noted <= room
         spare = torch.empty(1 if capacity == n else clusters * (n + -(-n // 2)), device=rows.device)
         with torch.cuda.device(device):
             stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.compute.engine import ClassMoments, Points, Pool
+from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import Plan, Side
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
@@ -32,9 +33,6 @@ Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per poi
 
 # Directions on a device: (B, d), or rows of turns.
 Along: TypeAlias = "torch.Tensor | list[UploadedTurn]"
-
-# Overlaps of two sets of equal steps on a device: left, right and width.
-Steps: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 # A centre and the inverse of a scale on a device; None where points stay as they are.
 Affine: TypeAlias = tuple[torch.Tensor, torch.Tensor] | None
@@ -224,14 +222,15 @@ def part_means(rows: Rows, edges: NDArray[np.float64]) -> Rows:
     return means
 
 
-def transport_rows(a: Rows, b: Rows, p: float, steps: Steps | None) -> torch.Tensor:
-    """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m); no steps are needed if n = m."""
+def transport_rows(a: Rows, b: Rows, p: float) -> torch.Tensor:
+    """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
     if fused.available(a):
         return fused.transport([a, b], [(0, 1)], p)[:, 0]
-    if steps is None:
+    if a.shape[1] == b.shape[1]:
         return _raise_gaps((a - b).abs_(), p).mean(dim=1)
-    left, right, width = steps
-    return _raise_gaps((a[:, left] - b[:, right]).abs_(), p) @ width
+    overlaps = Overlaps.of(a.shape[1], b.shape[1])
+    left, right = (torch.from_numpy(index).long().to(a.device) for index in (overlaps.left, overlaps.right))
+    return _raise_gaps((a[:, left] - b[:, right]).abs_(), p) @ torch.from_numpy(overlaps.width).to(a.device)
 
 
 def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
@@ -240,7 +239,7 @@ def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
     return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
 
 
-def split_costs(pool: Pool, plan: Plan, numbers: range, steps: Steps | None) -> torch.Tensor:
+def split_costs(pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p."""
     costs, terms = [], Terms.of(pool.terms, pool.rows.device)
     together = max(1, _SPLIT_VALUES // (len(pool.rows) * sum(plan.sizes)))
@@ -249,7 +248,7 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, steps: Steps | None) -> 
         a, b = (
             _sort_sides(pool, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
         )  # (B · S, n) and (B · S, m)
-        found = torch.stack([transport_rows(a, b, p, steps) for p in plan.orders], dim=1)
+        found = torch.stack([transport_rows(a, b, p) for p in plan.orders], dim=1)
         costs.append(found.view(len(pool.rows), len(drawn), len(plan.orders)))
     return torch.cat(costs, dim=1)
 

@@ -55,6 +55,8 @@ _LARGE_TURN = 64 * BLOCK
 _DRAWING_THREADS = 2
 # Blocks that one of them draws at a time: as many as share a turn of up to 1,024 features.
 _TOGETHER = 16
+# Bytes that are copied to the host faster through pinned memory; less of it is not worth holding on to.
+_WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Chunks whose projections are drawn, or being drawn, when one is begun.
@@ -284,7 +286,8 @@ class TorchEngine:
     def collect(self, parts: Sequence[torch.Tensor]) -> NDArray[np.float64]:
         """Bring what ``transport`` or ``ends`` gave for one chunk after another to the host."""
         values = torch.cat(list(parts))
-        host = torch.empty_like(values, device="cpu", pin_memory=values.is_cuda)
+        large = values.is_cuda and values.nbytes >= _WORTH_PINNING
+        host = torch.empty_like(values, device="cpu", pin_memory=large)
         found: NDArray[np.float64] = host.copy_(values).numpy()
         return found
 

@@ -111,19 +111,13 @@ def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
     if isinstance(theta, torch.Tensor):
         return theta @ points.T
     if theta is not None:
-        return _project_turns(points, theta)
+        rows, done = points.new_empty((sum(len(turn.scales) for turn in theta), len(points))), 0
+        for turn in theta:
+            turn.write(points, rows[done : done + len(turn.scales)])
+            done += len(turn.scales)
+        return rows
     assert not isinstance(drawn, (Directions, TurnedDirections))
     return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
-
-
-def _project_turns(points: torch.Tensor, turns: list[UploadedTurn]) -> torch.Tensor:
-    """The projections (B, m) of points (m, d)."""
-    rows = points.new_empty((sum(len(turn.scales) for turn in turns), len(points)))
-    done = 0
-    for turn in turns:
-        turn.write(points, rows[done : done + len(turn.scales)])
-        done += len(turn.scales)
-    return rows
 
 
 def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:

@@ -17,6 +17,7 @@ from sotdd.compute.kernels import moments as control_kernels
 from sotdd.compute.run import run
 from sotdd.inputs import open_pair
 from sotdd.projections import Tilted
+from sotdd.projections.draws import FurtherDraws
 
 torch_engine = pytest.importorskip("sotdd.compute.torch.engine")
 
@@ -64,8 +65,8 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
         view = next(active.walk(data, recipe, degree=24))
         terms = view.block.terms
         # A further draw of nothing has a cost of zero.
-        weights, coefficients = (np.stack([part, 0 * part], 1) for part in (terms.weights, terms.coefficients))
-        block = replace(view.block, draws=replace(terms, weights=weights, coefficients=coefficients))
+        nothing = np.zeros((64, 1, 1)), np.zeros((64, 1, 4))
+        block = replace(view.block, draws=FurtherDraws(terms, None, *nothing))
         places = [active.collect([found]) for found in active.label_places(view.moments, block)]
     out = np.empty((64, 3))
     control_kernels.gaussian_gaps(*places, float(p), out)

@@ -20,6 +20,7 @@ from sotdd.compute.torch import fused, upload
 from sotdd.compute.torch import rows as torch_verbs
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.inputs import data as opened_data
+from sotdd.projections import Moments
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and none is here")
 DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
@@ -93,7 +94,9 @@ def test_matrices_agree_with_their_controls_and_halves(rng, device, p):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
-    "law", ["paper", "quantiles", sotdd.projections.Moments()], ids=["paper", "quantiles", "moments"]
+    "law",
+    ["paper", "quantiles", Moments(), Moments(3, sotdd.projections.UniformOrders(30))],
+    ids=["paper", "quantiles", "moments", "orders beyond what is controlled"],
 )
 def test_sketches_agree_with_their_controls(rng, device, law):
     datasets = [(rng.normal(size=(n, 130)) + n / 200, rng.integers(0, 4, size=n)) for n in (70, 45)]

@@ -15,7 +15,7 @@ from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.threads import serial_blas
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, check_directions
 from sotdd.projections.labels import LabelLaw
-from sotdd.projections.moments import LabelTerms, Moments, draw_from_each, moment_terms
+from sotdd.projections.moments import LabelTerms, Moments, draw_numbers, make_terms, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -24,6 +24,53 @@ BLOCK = 64
 
 # How many turns of structured directions are kept, for the blocks in them that are drawn next.
 _KEPT_TURNS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherDraws:
+    """J further draws of the label law for each of some projections, whose terms are made where they are needed.
+
+    Attributes
+    ----------
+    own
+        The terms of the projections themselves.
+    law
+        The law, if it is `Moments`.
+    first, second
+        (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
+    """
+
+    own: LabelTerms
+    law: Moments | None
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+
+    def part(self, rows: slice) -> FurtherDraws:
+        """Those of some consecutive projections."""
+        return FurtherDraws(self.own.part(rows), self.law, self.first[rows], self.second[rows])
+
+    @staticmethod
+    def join(parts: Sequence[FurtherDraws]) -> FurtherDraws:
+        """Those of consecutive blocks together."""
+        widest = max(part.second.shape[2] for part in parts)
+        shapes = [(part.second, widest - part.second.shape[2]) for part in parts]
+        second = [np.pad(found, ((0, 0), (0, 0), (0, less))) if less else found for found, less in shapes]
+        own, first = LabelTerms.join([part.own for part in parts]), np.concatenate([part.first for part in parts])
+        return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
+
+    def make(self) -> LabelTerms:
+        """The terms, then those of the further draws: weights (B, 1 + J) and coefficients (B, 1 + J, q)."""
+        own, (count, draws) = self.own, self.first.shape[:2]
+        first, second = (part.reshape(count * draws, -1) for part in (self.first, self.second))
+        more = replace(own, weights=first[:, 0], coefficients=second)
+        if self.law is not None:
+            more = make_terms(self.law, first.copy(), second)
+        widths = own.coefficients.shape[1], more.coefficients.shape[1]
+        coefficients = np.zeros((count, 1 + draws, max(widths)))
+        coefficients[:, 0, : widths[0]] = own.coefficients
+        coefficients[:, 1:, : widths[1]] = more.coefficients.reshape(count, draws, -1)
+        weights = np.column_stack([own.weights, more.weights.reshape(count, draws)])
+        return replace(own, weights=weights, coefficients=coefficients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +84,12 @@ class Block:
     terms
         How labels enter.
     draws
-        The terms and J further draws of the label law: weights (B, 1 + J) and coefficients (B, 1 + J, q); None where
-        none were asked for.
+        J further draws of the label law beside the terms; None where none were asked for.
     """
 
     features: Drawn
     terms: LabelTerms
-    draws: LabelTerms | None = None
+    draws: FurtherDraws | None = None
 
     def __len__(self) -> int:
         """How many projections these are."""
@@ -78,7 +124,7 @@ class Block:
         return Block(
             _join([block.features for block in blocks]),
             LabelTerms.join([block.terms for block in blocks]),
-            LabelTerms.join(draws) if draws else None,
+            FurtherDraws.join(draws) if draws else None,
         )
 
 
@@ -95,30 +141,33 @@ class Laws:
     @serial_blas.hold()
     def blocks(self, first: int, last: int) -> Block:
         """Draw blocks first, …, last - 1 together: each from generators that depend on nothing else."""
+        terms = self._terms(self._generators(Stream.LABEL_TERMS, first, last), BLOCK)
         numbers = range(self.first_block + first, self.first_block + last)
-        terms = self._terms(Stream.LABEL_TERMS, numbers, BLOCK)
         return Block(_join([self._draw_directions(number) for number in numbers]), terms)
 
     def draw_more(self, block: Block, first: int, count: int) -> Block:
         """The projections from block ``first`` on with ``count`` further draws of the label law for each."""
-        own, last = block.terms, first - (-len(block) // BLOCK)
-        more = self.more_terms(first, last, count).part(slice(count * len(block)))
-        widths = own.coefficients.shape[1], more.coefficients.shape[1]
-        coefficients = np.zeros((len(block), 1 + count, max(widths)))
-        coefficients[:, 0, : widths[0]] = own.coefficients
-        coefficients[:, 1:, : widths[1]] = more.coefficients.reshape(len(block), count, -1)
-        weights = np.column_stack([own.weights, more.weights.reshape(len(block), count)])
-        return replace(block, draws=replace(own, weights=weights, coefficients=coefficients))
+        last = first - (-len(block) // BLOCK)
+        if type(self.label) is Moments:
+            law: Moments | None = self.label
+            numbers = draw_numbers(self.label, self._generators(Stream.MORE_LABEL_TERMS, first, last), count * BLOCK)
+        else:
+            law, more = None, self.more_terms(first, last, count)
+            numbers = more.weights[:, None], more.coefficients
+        both = (part[: count * len(block)].reshape(len(block), count, -1) for part in numbers)
+        return replace(block, draws=FurtherDraws(block.terms, law, *both))
 
     def more_terms(self, first: int, last: int, count: int) -> LabelTerms:
         """``count`` further draws of the label law for each projection of these blocks, independent of all others."""
-        numbers = range(self.first_block + first, self.first_block + last)
-        return self._terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK)
+        return self._terms(self._generators(Stream.MORE_LABEL_TERMS, first, last), count * BLOCK)
 
-    def _terms(self, stream: Stream, numbers: Sequence[int], count: int) -> LabelTerms:
-        generators = [generator(self.seed, stream, number) for number in numbers]
+    def _generators(self, stream: Stream, first: int, last: int) -> list[np.random.Generator]:
+        numbers = range(self.first_block + first, self.first_block + last)
+        return [generator(self.seed, stream, number) for number in numbers]
+
+    def _terms(self, generators: Sequence[np.random.Generator], count: int) -> LabelTerms:
         if type(self.label) is Moments:  # a law of a user's own may draw otherwise
-            return draw_from_each(self.label, generators, count)
+            return make_terms(self.label, *draw_numbers(self.label, generators, count))
         name = type(self.label).__name__
         return LabelTerms.join([LabelTerms.check(self.label.draw(rng, count), name, count) for rng in generators])
 

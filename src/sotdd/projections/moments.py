@@ -71,13 +71,16 @@ class ZeroTruncatedPoisson(Law, name="zero-truncated Poisson"):
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        rates = self._rates(uniforms.shape[1])
-        cumulative = [cumulative_poisson(rate, self.max_order) for rate in rates]
+        cumulative = self.cumulative(uniforms.shape[1])
         reached = [
             np.searchsorted(known, column, "right") for known, column in zip(cumulative, uniforms.T, strict=True)
         ]
         orders: NDArray[np.int64] = np.stack(reached, axis=1) + 1
         return np.minimum(orders, self.max_order or HIGHEST_ORDER)
+
+    def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
+        """P(order <= 1), P(order <= 2), … of each moment."""
+        return [cumulative_poisson(rate, self.max_order) for rate in self._rates(n_moments)]
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
@@ -125,6 +128,10 @@ class UniformOrders(Law, name="uniform orders"):
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Cut the unit interval into equal parts."""
         return (uniforms * self.max_order).astype(np.int64) + 1
+
+    def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
+        """P(order <= 1), P(order <= 2), … of each moment."""
+        return [np.arange(1, self.max_order + 1) / self.max_order] * n_moments
 
 
 OrderLaw: TypeAlias = ZeroTruncatedPoisson | UniformOrders
@@ -292,18 +299,25 @@ class Moments(Law, name="moments"):
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""
-        return draw_from_each(self, [rng], n_projections)
+        return make_terms(self, *draw_numbers(self, [rng], n_projections))
 
 
-def draw_from_each(law: Moments, generators: Sequence[np.random.Generator], n_projections: int) -> Polynomials:
-    """As many from each generator, one after another: what `Moments.draw` gives, without many small steps."""
+def draw_numbers(
+    law: Moments, generators: Sequence[np.random.Generator], n_projections: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Normal (B, k + 1) and uniform (B, k) numbers, as many from each generator, one after another."""
     rows = len(generators) * n_projections
     psi, uniforms = np.empty((rows, law.n_moments + 1)), np.empty((rows, law.n_moments))
     for number, rng in enumerate(generators):
         mine = slice(number * n_projections, (number + 1) * n_projections)
         rng.standard_normal(out=psi[mine])
         rng.random(out=uniforms[mine])
-    return moment_terms(unit_rows(psi), law.orders.orders(uniforms), law.cut)
+    return psi, uniforms
+
+
+def make_terms(law: Moments, normals: NDArray[np.float64], uniforms: NDArray[np.float64]) -> Polynomials:
+    """The terms that such numbers make; the normal ones are overwritten."""
+    return moment_terms(unit_rows(normals), law.orders.orders(uniforms), law.cut)
 
 
 def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:

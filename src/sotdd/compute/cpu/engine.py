@@ -152,16 +152,15 @@ class CpuEngine:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
         draws, count = block.draws, len(block)
         assert draws is not None
-        places = [np.empty((*draws.weights.shape, 2)) for _ in moments]
+        places = [np.empty((count, 1 + draws.first.shape[1], 2)) for _ in moments]
 
-        def work(item: tuple[int, slice]) -> None:
-            number, part = item
-            of_data, out = moments[number], places[number][part]
-            known = of_data.mean[part], of_data.covariance[part], of_data.even[part]
-            moment_kernels.gaussian_places(*known, draws.weights[part], draws.coefficients[part], out)
+        def work(part: slice) -> None:
+            drawn = draws.part(part).make()
+            for of_data, out in zip(moments, places, strict=True):
+                known = of_data.mean[part], of_data.covariance[part], of_data.even[part]
+                moment_kernels.gaussian_places(*known, drawn.weights, drawn.coefficients, out[part])
 
-        parts = [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
-        self.workers.each(work, [(number, part) for number in range(len(moments)) for part in parts])
+        self.workers.each(work, [slice(start, start + BLOCK) for start in range(0, count, BLOCK)])
         return places
 
     def direction_values(self, moments: ClassMoments) -> Doubles:

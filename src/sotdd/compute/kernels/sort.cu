@@ -1,22 +1,24 @@
-// Sorts rows of float32 ascending, keys only, one block of threads to a row at a time.
+// Sorts rows of float32 ascending, keys only, one block of threads to a row at a time, or a cluster of two.
 //
 // A sample of the row gives the edges of 64 segments that hold about as many values each; every segment is cut into cells
-// of equal width, and one cell for values equal to its edge. Values are counted by cell, scattered to their cells in
-// shared memory, and sorted by warps, some cells at a time. A row that does not fit there is taken in parts of whole
-// cells, one after another. A cell with more values than a warp takes is merged by the whole block, unless all of them
-// are equal. Bits of floats order like unsigned integers once negative ones are inverted and the sign of the others is
-// set; so NaN is sorted to the ends.
+// of equal width, and one cell for values equal to its edge. Each block reads its share of the row and counts values by
+// cell. Cells are shared out among the blocks, in order and about as many values to each, and every value is written to
+// its cell, in shared memory, perhaps that of the other block. There warps sort several cells at a time, each by a few
+// lanes: the fewer lanes, the fewer shuffles. A cell with more values than that is sorted by the whole warp, and beyond
+// that merged by the whole block, unless all of them are equal. Bits of floats order like unsigned integers once negative
+// ones are inverted and the sign of the others is set; so NaN is sorted to the ends.
 //
-// What suits rows of one length is slow for others, so these numbers come from whoever compiles this (keys.py): THREADS
-// of a block, how many blocks are RESIDENT on a processor, SAMPLE, CELLS of a segment, values PER_LANE that a warp sorts.
+// What suits rows of one length is slow for others, so these numbers come from whoever compiles this (fused.py): THREADS
+// of a block, how many blocks are RESIDENT on a processor, BLOCKS of a cluster, SAMPLE, and CELLS of a segment.
 
 typedef unsigned int u32;
 typedef unsigned short u16;
 
 constexpr int kThreads = THREADS, kWarps = kThreads / 32;
 constexpr int kSample = SAMPLE, kSegments = 64, kCells = CELLS, kAllCells = kSegments * kCells;
-constexpr int kPerLane = PER_LANE, kTaken = 32 * kPerLane;  // values that a warp sorts
+constexpr int kPerLane = 8, kLanes = 8, kFew = kLanes * kPerLane, kMany = 32 * kPerLane;  // values sorted together
 constexpr int kBatch = 8;  // values that a thread has at work at a time
+constexpr int kBlocks = BLOCKS;
 constexpr u32 kSign = 0x80000000u, kLast = 0xffffffffu;
 
 __device__ __forceinline__ u32 key_of(u32 bits) { return bits ^ ((u32)((int)bits >> 31) | kSign); }
@@ -24,17 +26,42 @@ __device__ __forceinline__ u32 bits_of(u32 key) { return key ^ (((key >> 31) - 1
 __device__ __forceinline__ float value_of(u32 key) { return __uint_as_float(bits_of(key)); }
 __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
 __device__ __forceinline__ u32 most(u32 a, u32 b) { return a < b ? b : a; }
+// Where a value is staged: padded, so that lanes rarely meet in a bank.
+__device__ __forceinline__ int padded(int at) { return at + at / 32; }
+constexpr int kStage = kMany + kMany / 32;
+
+// ------------------------------------------------------------------ clusters, which there are from Hopper on
+
+__device__ __forceinline__ int rank_in_cluster() { return kBlocks == 1 ? 0 : blockIdx.x % kBlocks; }
+
+__device__ __forceinline__ void sync_cluster() {
+#if BLOCKS > 1
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
+  __syncthreads();
+#endif
+}
+
+// The same place in the shared memory of another block of the cluster.
+__device__ __forceinline__ u32* in_block(u32* here, int rank) {
+#if BLOCKS > 1
+  u32* there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(here), "r"(rank));
+  return there;
+#else
+  return here;
+#endif
+}
 
 struct Shared {
-  u32 counts[kAllCells];  // of values by cell, then where a cell begins, then where it ends
+  u32 counts[kAllCells];      // of values by cell, then where the next value of a cell goes
+  u32 begins[kAllCells + 1];  // where cells begin in the sorted row
   u32 edges[kSegments];
   float lows[kSegments], slopes[kSegments];
   u32 sums[kWarps];
-  int large;  // whether a cell is left to the whole block
-  union {
-    u32 sample[kSample];
-    u32 stage[kWarps][kTaken + kTaken / 32];  // padded, so that no two lanes meet in a bank
-  };
+  int bounds[kBlocks + 1];  // the first cell of each block
+  u32* homes[kBlocks];      // where the row would begin if all of it were in this block's memory
+  int large;                    // whether a cell is left to the whole block
 };
 
 // The edges that every search begins with, in registers: every eighth.
@@ -65,10 +92,134 @@ __device__ __forceinline__ int cell_of(const Shared& s, const Top& top, u32 bits
   return segment * kCells + cell;
 }
 
-// Bitonic sort of kTaken keys; lane l holds places l * kPerLane, …
-__device__ __forceinline__ void sort_in_warp(u32 (&v)[kPerLane], int lane) {
+__device__ void find_edges(Shared& s, u32* sample, const u32* row, int n) {
+  for (int i = threadIdx.x; i < kSample; i += kThreads) sample[i] = key_of(row[(long long)i * n / kSample]);
+  __syncthreads();
+  for (int k = 2; k <= kSample; k *= 2) {
+    for (int j = k / 2; j; j /= 2) {
+      for (int t = threadIdx.x; t < kSample / 2; t += kThreads) {
+        const int i = 2 * j * (t / j) + t % j;
+        const u32 a = sample[i], b = sample[i + j];
+        const bool up = (i & k) == 0;
+        if ((a > b) == up) {
+          sample[i] = b;
+          sample[i + j] = a;
+        }
+      }
+      __syncthreads();
+    }
+  }
+  if (threadIdx.x < kSegments) {
+    const int i = threadIdx.x * (kSample / kSegments), next = i + kSample / kSegments;
+    const float low = value_of(sample[i]), high = value_of(sample[next < kSample ? next : kSample - 1]);
+    const float slope = (kCells - 1) / (high - low);
+    s.edges[threadIdx.x] = threadIdx.x ? sample[i] : 0;
+    s.lows[threadIdx.x] = low;
+    s.slopes[threadIdx.x] = slope > 0 && slope < 3e38f ? slope : 0.0f;
+  }
+  __syncthreads();
+}
+
+// Counts some values by cell, and notes the cell of each.
+__device__ void count_cells(Shared& s, const u32* values, u16* cells, int n) {
+  Top top;
 #pragma unroll
-  for (int k = 2; k <= kTaken; k *= 2) {
+  for (int k = 0; k < 7; ++k) top.edges[k] = s.edges[kSegments / 8 * (k + 1)];
+  for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
+    int found[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const int i = first + k * kThreads;
+      found[k] = i < n ? cell_of(s, top, values[i]) : -1;
+      if (i < n) cells[i] = (u16)found[k];
+    }
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k)
+      if (found[k] >= 0) atomicAdd(&s.counts[found[k]], 1u);
+  }
+}
+
+// Finds where every cell begins, and turns counts into where the values of this block go. Returns the size of the largest
+// cell that this thread looked at.
+__device__ int place_cells(Shared& s, int n, int rank) {
+  constexpr int each = kAllCells / kThreads;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, mine = each * threadIdx.x;
+  u32 sizes[each], before[each], total = 0, largest = 0;
+#pragma unroll
+  for (int i = 0; i < each; ++i) sizes[i] = before[i] = 0;
+  #pragma unroll
+  for (int block = 0; block < kBlocks; ++block) {
+    const u32* const counts = in_block(s.counts + mine, block);
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const u32 count = counts[i];
+      if (block < rank) before[i] += count;
+      sizes[i] += count;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < each; ++i) {
+    total += sizes[i];
+    largest = most(largest, sizes[i]);
+  }
+  u32 begin = total;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const u32 other = __shfl_up_sync(kLast, begin, step);
+    if (lane >= step) begin += other;
+  }
+  if (lane == 31) s.sums[warp] = begin;
+  sync_cluster();  // all have read the counts
+  begin -= total;
+  for (int w = 0; w < warp; ++w) begin += s.sums[w];
+#pragma unroll
+  for (int i = 0; i < each; ++i) {
+    s.begins[mine + i] = begin;
+    s.counts[mine + i] = begin + before[i];
+    begin += sizes[i];
+  }
+  if (threadIdx.x == 0) s.begins[kAllCells] = n;
+  return largest;
+}
+
+// The first cell from ``low`` to ``high`` that begins at ``place`` or later.
+__device__ __forceinline__ int first_from(const Shared& s, int low, int high, int place) {
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if ((int)s.begins[middle] < place) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// Writes the keys of some values to their cells: in ``keys``, by their place in the row, or in the memory of their block.
+__device__ __forceinline__ void scatter(Shared& s, const u32* values, const u16* cells, int n, u32* keys, bool alone) {
+  u32 ends[kBlocks];  // of what is in the memory of each block
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) ends[block] = s.begins[s.bounds[block + 1]];
+  for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
+    u32 found[kBatch], places[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const int i = first + k * kThreads;
+      if (i < n) found[k] = key_of(values[i]);
+      if (i < n) places[k] = atomicAdd(&s.counts[cells[i]], 1u);
+    }
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      if (first + k * kThreads >= n) continue;
+      int home = 0;
+#pragma unroll
+      for (int block = 0; block < kBlocks - 1; ++block) home += places[k] >= ends[block];
+      (alone ? keys : s.homes[home])[places[k]] = found[k];
+    }
+  }
+}
+
+// Bitonic sort of the keys of some lanes; lane l of them holds places l * kPerLane, …
+template <int kTogether>
+__device__ __forceinline__ void sort_in_lanes(u32 (&v)[kPerLane], int lane) {
+#pragma unroll
+  for (int k = 2; k <= kTogether * kPerLane; k *= 2) {
 #pragma unroll
     for (int j = k / 2; j; j /= 2) {
       if (j >= kPerLane) {
@@ -92,154 +243,76 @@ __device__ __forceinline__ void sort_in_warp(u32 (&v)[kPerLane], int lane) {
   }
 }
 
-// Sorts up to kTaken keys of ``from`` and writes them to ``to``: as floats, or as keys.
-__device__ __forceinline__ void sort_some(const u32* from, u32* to, int size, u32* stage, int lane, bool as_floats) {
+// Sorts keys, by as many lanes of a warp as are to work together, into ``stage`` from ``offset`` on.
+template <int kTogether>
+__device__ __forceinline__ void sort_some(const u32* keys, int size, u32* stage, int offset) {
+  const int lane = threadIdx.x % kTogether;
   u32 v[kPerLane];
 #pragma unroll
   for (int r = 0; r < kPerLane; ++r) {
-    const int at = 32 * r + lane;
-    v[r] = at < size ? from[at] : kLast;
+    const int at = kTogether * r + lane;
+    v[r] = at < size ? keys[at] : kLast;
   }
-  sort_in_warp(v, lane);
+  sort_in_lanes<kTogether>(v, lane);
 #pragma unroll
   for (int r = 0; r < kPerLane; ++r) {
     const int at = kPerLane * lane + r;
-    stage[at + at / 32] = v[r];
-  }
-  __syncwarp();
-  for (int at = lane; at < size; at += 32) {
-    const u32 key = stage[at + at / 32];
-    if (as_floats) __stcs(to + at, bits_of(key)); else to[at] = key;
+    if (at < size) stage[padded(offset + at)] = v[r];
   }
   __syncwarp();
 }
 
-__device__ void find_edges(Shared& s, const u32* row, int n) {
-  for (int i = threadIdx.x; i < kSample; i += kThreads) s.sample[i] = key_of(row[(long long)i * n / kSample]);
-  __syncthreads();
-  for (int k = 2; k <= kSample; k *= 2) {
-    for (int j = k / 2; j; j /= 2) {
-      for (int t = threadIdx.x; t < kSample / 2; t += kThreads) {
-        const int i = 2 * j * (t / j) + t % j;
-        const u32 a = s.sample[i], b = s.sample[i + j];
-        const bool up = (i & k) == 0;
-        if ((a > b) == up) {
-          s.sample[i] = b;
-          s.sample[i + j] = a;
-        }
-      }
-      __syncthreads();
-    }
-  }
-  if (threadIdx.x < kSegments) {
-    const int i = threadIdx.x * (kSample / kSegments), next = i + kSample / kSegments;
-    const float low = value_of(s.sample[i]), high = value_of(s.sample[next < kSample ? next : kSample - 1]);
-    const float slope = (kCells - 1) / (high - low);
-    s.edges[threadIdx.x] = threadIdx.x ? s.sample[i] : 0;
-    s.lows[threadIdx.x] = low;
-    s.slopes[threadIdx.x] = slope > 0 && slope < 3e38f ? slope : 0.0f;
-  }
-  __syncthreads();
-}
-
-// Turns counts of cells into where they begin.
-__device__ void sum_up(Shared& s) {
-  constexpr int each = kAllCells / kThreads;
+// Sorts some cells, whose keys lie in ``keys`` by their place in the row, into the row.
+__device__ void sort_cells(Shared& s, int first, int last, const u32* keys, u32* row, u32* stages) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  u32 mine[each], total = 0;
-#pragma unroll
-  for (int i = 0; i < each; ++i) {
-    mine[i] = total;
-    total += s.counts[each * threadIdx.x + i];
-  }
-  u32 before = total;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const u32 other = __shfl_up_sync(kLast, before, step);
-    if (lane >= step) before += other;
-  }
-  if (lane == 31) s.sums[warp] = before;
-  __syncthreads();
-  before -= total;
-  for (int w = 0; w < warp; ++w) before += s.sums[w];
-#pragma unroll
-  for (int i = 0; i < each; ++i) s.counts[each * threadIdx.x + i] = before + mine[i];
-  __syncthreads();
-}
-
-// Where a cell begins, once counts are the ends of it and of those before.
-__device__ __forceinline__ int begin_of(const Shared& s, int cell) { return cell ? s.counts[cell - 1] : 0; }
-
-// Some consecutive cells of a row, and how many values come before them.
-struct Part {
-  int first, last, begin, end;
-};
-
-// As many cells from ``first`` on as hold no more values than ``most``; counts are still where cells begin.
-__device__ Part part_from(const Shared& s, int first, int n, int most) {
-  const int begin = s.counts[first];
-  int low = first, high = kAllCells;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if ((middle < kAllCells ? (int)s.counts[middle] : n) - begin <= most) low = middle; else high = middle - 1;
-  }
-  return {first, low, begin, low < kAllCells ? (int)s.counts[low] : n};
-}
-
-// The next part, of no more values than ``capacity``. The last one need not be copied, so others are kept small.
-__device__ Part next_part(const Shared& s, int first, int n, int capacity) {
-  const int left = n - (int)s.counts[first], others = (left - 1) / capacity;
-  const Part small = part_from(s, first, n, left - others * capacity + (others ? capacity / 32 : 0));
-  return small.last > first && small.end - small.begin <= capacity ? small : part_from(s, first, n, capacity);
-}
-
-// The first cell of a part that begins at ``place`` or later.
-__device__ __forceinline__ int first_from(const Shared& s, const Part& part, int place) {
-  int low = part.first, high = part.last;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (begin_of(s, middle) < place) low = middle + 1; else high = middle;
-  }
-  return low;
-}
-
-// Sorts the cells of a part, which are in ``held``, into their places in ``out``.
-__device__ void sort_cells(Shared& s, const Part& part, const u32* held, u32* out) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, size_of_part = part.end - part.begin;
-  const int place = part.begin + (int)((long long)warp * size_of_part / kWarps);
-  const int next = part.begin + (int)((long long)(warp + 1) * size_of_part / kWarps);
-  const int last = warp == kWarps - 1 ? part.last : first_from(s, part, next);
-  int cell = first_from(s, part, place);
+  const long long begin = s.begins[first], size = s.begins[last] - begin;
+  u32* const stage = stages + warp * kStage;
+  int cell = first_from(s, first, last, (int)(begin + warp * size / kWarps));
+  last = warp == kWarps - 1 ? last : first_from(s, first, last, (int)(begin + (warp + 1) * size / kWarps));
   while (cell < last) {
-    const int begin = begin_of(s, cell);
-    if (begin == part.end) break;
-    if ((int)s.counts[cell] - begin > kTaken) {
-      if (lane == 0) s.large = 1;
+    const int start = s.begins[cell], many = (int)s.begins[cell + 1] - start;
+    int end = start;
+    if (many > kFew) {
       ++cell;
-      continue;
+      if (many > kMany) {
+        s.large = 1;
+        continue;
+      }
+      sort_some<32>(keys + start, many, stage, 0);
+      end = start + many;
+    } else {
+      int own = start, few = 0;
+#pragma unroll
+      for (int group = 0; group < 32 / kLanes; ++group) {  // each takes as many cells as it can
+        const int next = cell + 1 + lane;
+        const int taken = __popc(__ballot_sync(kLast, next <= last && (int)s.begins[next] - end <= kFew));
+        cell += taken;
+        if (lane / kLanes == group) own = end, few = (int)s.begins[cell] - end;
+        end = s.begins[cell];
+      }
+      sort_some<kLanes>(keys + own, few, stage, own - start);
     }
-    int low = cell + 1, high = last;  // as many cells as a warp takes together
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if ((int)s.counts[middle - 1] - begin <= kTaken) low = middle; else high = middle - 1;
-    }
-    const int size = (int)s.counts[low - 1] - begin;
-    if (size) sort_some(held + begin - part.begin, out + begin, size, s.stage[warp], lane, true);
-    cell = low;
+    for (int i = lane; i < end - start; i += 32) __stcs(row + start + i, bits_of(stage[padded(i)]));
+    __syncwarp();
   }
 }
 
 // Merges runs of keys, each twice as long as before; what is in ``held`` ends as floats in ``out``.
-__device__ void merge_cell(Shared& s, u32* held, u32* out, int size) {
+__device__ void merge_cell(u32* held, u32* out, int size, u32* stages) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  u32* const stage = stages + warp * kStage;
   int same = 1;
   for (int i = threadIdx.x; i < size; i += kThreads) same &= held[i] == held[0];
   u32 *from = held, *to = out;
   if (!__syncthreads_and(same)) {
-    for (int first = warp * kTaken; first < size; first += kWarps * kTaken)
-      sort_some(held + first, held + first, min(kTaken, size - first), s.stage[warp], lane, false);
+    for (int first = warp * kMany; first < size; first += kWarps * kMany) {
+      const int some = min(kMany, size - first);
+      sort_some<32>(held + first, some, stage, 0);
+      for (int i = lane; i < some; i += 32) held[first + i] = stage[padded(i)];
+      __syncwarp();
+    }
     __syncthreads();
-    for (int width = kTaken; width < size; width *= 2) {
+    for (int width = kMany; width < size; width *= 2) {
       for (int i = threadIdx.x; i < size; i += kThreads) {
         const int first = i / (2 * width) * (2 * width), middle = min(first + width, size);
         const bool left = i < middle;
@@ -262,91 +335,50 @@ __device__ void merge_cell(Shared& s, u32* held, u32* out, int size) {
   __syncthreads();
 }
 
-// Counts the values of a row by cell, and notes the cell of each.
-__device__ void count_cells(Shared& s, const u32* row, u16* cells, int n) {
-  Top top;
-#pragma unroll
-  for (int k = 0; k < 7; ++k) top.edges[k] = s.edges[kSegments / 8 * (k + 1)];
-  for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
-    int found[kBatch];
-#pragma unroll
-    for (int k = 0; k < kBatch; ++k) {
-      const int i = first + k * kThreads;
-      found[k] = i < n ? cell_of(s, top, row[i]) : -1;
-      if (i < n) cells[i] = (u16)found[k];
-    }
-#pragma unroll
-    for (int k = 0; k < kBatch; ++k)
-      if (found[k] >= 0) atomicAdd(&s.counts[found[k]], 1u);
-  }
-}
-
-// Writes the keys of a part to their cells in ``held``; what was the begin of a cell becomes its end.
-__device__ void scatter(Shared& s, const Part& part, const u32* row, const u16* cells, u32* held, int n) {
-  for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
-    u32 keys[kBatch];
-    int found[kBatch];
-#pragma unroll
-    for (int k = 0; k < kBatch; ++k) {
-      const int i = first + k * kThreads;
-      const int cell = i < n ? cells[i] : -1;
-      const bool mine = cell >= part.first && cell < part.last;
-      found[k] = mine ? cell : -1;
-      if (mine) keys[k] = key_of(row[i]);
-    }
-#pragma unroll
-    for (int k = 0; k < kBatch; ++k)
-      if (found[k] >= 0) held[(int)atomicAdd(&s.counts[found[k]], 1u) - part.begin] = keys[k];
-  }
-}
-
-// Sorts one part of a row into its places in ``out``.
-__device__ void sort_part(Shared& s, const Part& part, const u32* row, const u16* cells, u32* held, u32* out, int n) {
-  scatter(s, part, row, cells, held, n);
+// Sorts the share of a block, whose keys are to lie in ``keys``, by their place in the row.
+__device__ __forceinline__ void sort_share(
+    Shared& s, u32* row, const u32* values, const u16* cells, int size, int rank, u32* keys, bool alone, u32* stages) {
+  scatter(s, values, cells, size, keys, alone);
+  sync_cluster();
+  const int first = s.bounds[rank], last = s.bounds[rank + 1];
+  sort_cells(s, first, last, keys, row, stages);
   __syncthreads();
-  sort_cells(s, part, held, out);
-  __syncthreads();
-  for (int cell = part.first; s.large && cell < part.last; ++cell) {
-    const int begin = begin_of(s, cell), size = (int)s.counts[cell] - begin;
-    if (size > kTaken) merge_cell(s, held + begin - part.begin, out + begin, size);
+  for (int cell = first; s.large && cell < last; ++cell) {
+    const int begin = s.begins[cell], many = (int)s.begins[cell + 1] - begin;
+    if (many > kMany) merge_cell(keys + begin, row + begin, many, stages);
   }
-  __syncthreads();
-  if (threadIdx.x == 0) s.large = 0;
   __syncthreads();
 }
 
-// Every block takes one row after another. Shared memory holds ``capacity`` values and, with ``inside``, the cells of all;
-// otherwise these are in ``spares``. There, too, are the parts that are sorted until the row has been read for the last
-// time; or all of its values, where a single cell is beyond the capacity.
+// Every cluster takes one row after another. Shared memory holds ``capacity`` values of a block, then its notes: the
+// sample; with ``inside``, the cells of the values that it read; then what its warps stage. What does not fit is in
+// ``spares``: all values, where cells are so large that those of a block might not fit, and the cells of these.
 extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     sort_rows(u32* rows, u32* spares, int count, int n, int capacity, int inside) {
   __shared__ Shared s;
   extern __shared__ u32 held[];
-  u32* const spare = spares + (long long)blockIdx.x * (n + (n + 1) / 2);
-  u16* const cells = (u16*)(inside ? held + capacity : spare + n);
-  for (int line = blockIdx.x; line < count; line += gridDim.x) {
+  u32* const notes = held + capacity;
+  const int rank = rank_in_cluster(), cluster = blockIdx.x / kBlocks;
+  const int share = (n + kBlocks - 1) / kBlocks, from = min(n, rank * share), size = min(n, from + share) - from;
+  u32* const spare = spares + (long long)cluster * (n + (n + 1) / 2);
+  u16* const cells = (u16*)(inside ? notes : spare + n);
+  for (int line = cluster; line < count; line += gridDim.x / kBlocks) {
     u32* const row = rows + (long long)line * n;
     for (int i = threadIdx.x; i < kAllCells; i += kThreads) s.counts[i] = 0;
     if (threadIdx.x == 0) s.large = 0;
-    find_edges(s, row, n);
-    count_cells(s, row, cells, n);
+    find_edges(s, notes, row, n);
+    count_cells(s, row + from, cells, size);
+    sync_cluster();
+    const int largest = place_cells(s, n, rank);
+    const bool beyond = __syncthreads_or((kBlocks == 1 ? n : share + largest) > capacity);
+    if (threadIdx.x <= kBlocks)
+      s.bounds[threadIdx.x] = threadIdx.x < kBlocks ? first_from(s, 0, kAllCells, threadIdx.x * share) : kAllCells;
     __syncthreads();
-    int beyond = 0;
-    for (int i = threadIdx.x; i < kAllCells; i += kThreads) beyond |= (int)s.counts[i] > capacity;
-    beyond = __syncthreads_or(beyond);
-    sum_up(s);
-    if (beyond) {
-      sort_part(s, {0, kAllCells, 0, n}, row, cells, spare, row, n);
-      continue;
-    }
-    Part part = {0, 0, 0, 0};
-    while (part.last < kAllCells) {
-      part = next_part(s, part.last, n, capacity);
-      __syncthreads();
-      sort_part(s, part, row, cells, held, part.end == n ? row : spare, n);
-      if (part.end == n) break;
-    }
-    for (int i = threadIdx.x; i < part.begin; i += kThreads) row[i] = spare[i];
+    if (threadIdx.x < kBlocks) s.homes[threadIdx.x] = in_block(held, threadIdx.x) - s.begins[s.bounds[threadIdx.x]];
     __syncthreads();
+    if (beyond)
+      sort_share(s, row, row + from, cells, size, rank, spare, true, notes);
+    else
+      sort_share(s, row, row + from, cells, size, rank, held - s.begins[s.bounds[rank]], kBlocks == 1, notes);
   }
 }

@@ -48,68 +48,37 @@ def _power(gap, p, POWER: tl.constexpr):
 
 
 @triton.jit
-def transport(
-    a, b, left, right, width, sums, n, m, count, p, ALIGNED: tl.constexpr, POWER: tl.constexpr, WIDTH: tl.constexpr
-):
-    """One program sums a part of one row's transport cost; POWER is 1, 2, or 0 for any p."""
-    line = tl.program_id(0).to(tl.int64)
-    total = tl.zeros((WIDTH,), dtype=tl.float64)
-    for start in range(tl.program_id(1) * WIDTH, count, tl.num_programs(1) * WIDTH):
-        at = start + tl.arange(0, WIDTH)
-        inside = at < count
-        if ALIGNED:
-            x = tl.load(a + line * n + tl.load(left + at, mask=inside, other=0), mask=inside, other=0.0)
-            y = tl.load(b + line * m + tl.load(right + at, mask=inside, other=0), mask=inside, other=0.0)
-        else:
-            x = tl.load(a + line * n + at, mask=inside, other=0.0)
-            y = tl.load(b + line * m + at, mask=inside, other=0.0)
-        gap = tl.abs(x.to(tl.float64) - y.to(tl.float64))
-        cost = _power(gap, p, POWER)
-        if ALIGNED:
-            cost = cost * tl.load(width + at, mask=inside, other=0.0)
-        total += tl.where(inside, cost, 0.0)
-    tl.store(sums + line * tl.num_programs(1) + tl.program_id(1), tl.sum(total))
+def class_powers(rows, offsets, sums, n, n_classes, cut, GROUPS: tl.constexpr, WIDTH: tl.constexpr):
+    """One program sums powers of one row's values over one class: t, t², t⁴ and t⁶, then all orders of t cut to ±cut.
 
-
-@triton.jit
-def class_powers(rows, offsets, sums, n, n_classes, n_sums, cut, WIDTH: tl.constexpr):
-    """One program sums four powers of one row's values over one class.
-
-    The first group of four is t, t², t⁴ and t⁶; the others are four orders after another, of t cut to ±cut.
+    Order 1 + a + 4 b is the product of t^(1 + a) and t^(4 b): one multiplication that also adds.
     """
-    line, label, group = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    line, label = tl.program_id(0).to(tl.int64), tl.program_id(1)
     first, last = tl.load(offsets + label), tl.load(offsets + label + 1)
-    one = tl.zeros((WIDTH,), dtype=tl.float64)
-    two, three, four = one, one, one
-    for start in range(first, last, WIDTH):
-        at = start + tl.arange(0, WIDTH)
-        inside = at < last
-        t = tl.load(rows + line * n + at, mask=inside, other=0.0).to(tl.float64)
-        if group == 0:
-            square = t * t
-            one += t
-            two += square
-            three += square * square
-            four += square * square * square
-        else:
-            t = tl.where(t > cut, cut, tl.where(t < -cut, -cut, t))  # NaN stays NaN
-            fourth = t * t * t * t
-            power = tl.where(inside, 1.0, 0.0).to(tl.float64)
-            for _ in range(1, group):
-                power = power * fourth
-            one += power * t
-            two += power * t * t
-            three += power * t * t * t
-            four += power * fourth
-    place = sums + (line * n_classes + label) * n_sums + 4 * group
-    tl.store(place, tl.sum(one))
-    tl.store(place + 1, tl.sum(two))
-    tl.store(place + 2, tl.sum(three))
-    tl.store(place + 3, tl.sum(four))
+    at = tl.arange(0, WIDTH)[None, None, :]
+    a, b = tl.arange(0, 4)[:, None, None], tl.arange(0, GROUPS)[None, :, None]
+    one = tl.full((1, 1, WIDTH), 1.0, tl.float64)
+    uncut = tl.zeros((4, 1, WIDTH), dtype=tl.float64)
+    total = tl.zeros((4, GROUPS, WIDTH), dtype=tl.float64)
+    for start in tl.range(first, last, WIDTH, num_stages=3):
+        value = tl.load(rows + line * n + start + at, mask=start + at < last, other=0.0)
+        t = value.to(tl.float64)
+        fourth = t * t * (t * t)
+        uncut += tl.where(a == 0, t, tl.where(a == 1, t * t, tl.where(a == 2, fourth, fourth * (t * t))))
+        t = tl.where(value > cut, cut, tl.where(value < -cut, -cut, value)).to(tl.float64)  # NaN stays NaN
+        fourth = t * t * (t * t)
+        eighth = fourth * fourth
+        low = tl.where(a == 0, t, tl.where(a == 1, t * t, tl.where(a == 2, t * t * t, fourth)))
+        high = tl.where(b % 2 == 1, fourth, one) * tl.where(b // 2 % 2 == 1, eighth, one)
+        high *= tl.where(b // 4 == 1, eighth * eighth, one)
+        total += low * high
+    place = sums + (line * n_classes + label) * (4 + 4 * GROUPS) + tl.arange(0, 4)[:, None]
+    tl.store(place, tl.sum(uncut, axis=2))
+    tl.store(place + 4 + 4 * tl.arange(0, GROUPS)[None, :], tl.sum(total, axis=2))
 
 
 @triton.jit
-def transport_pairs(addresses, sizes, pairs, costs, n_pairs, p, POWER: tl.constexpr, WIDTH: tl.constexpr):
+def transport(addresses, sizes, pairs, costs, n_pairs, p, POWER: tl.constexpr, WIDTH: tl.constexpr):
     """One program sums the transport cost of one row of one pair, of which the first has no fewer points.
 
     A step of the longer row meets at most two of the other. Edges are whole multiples of 1 / (n m).
@@ -125,8 +94,8 @@ def transport_pairs(addresses, sizes, pairs, costs, n_pairs, p, POWER: tl.conste
         inside = at < n
         x = tl.load(a + at, mask=inside, other=0.0).to(tl.float64)
         if n == m:
-            gap = tl.abs(x - tl.load(b + at, mask=inside, other=0.0).to(tl.float64))
-            total += m * _power(gap, p, POWER)
+            y = tl.load(b + at, mask=inside, other=0.0).to(tl.float64)
+            total += m * _power(tl.abs(x - y), p, POWER)
         else:
             left = at * m
             first = left // n

@@ -31,7 +31,6 @@ from sotdd.compute.engine import (
     describe_overflow,
 )
 from sotdd.compute.kernels.quantiles import row_losses
-from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
@@ -54,8 +53,10 @@ from sotdd.projections.scaler import Scaler
 _FIRST_CHUNK = 16 * BLOCK
 _LARGE_TURN = 64 * BLOCK
 _DRAWING_THREADS = 2
-# Blocks that one of them draws at a time.
-_TOGETHER = 8
+# Blocks that one of them draws at a time: as many as share a turn of up to 1,024 features.
+_TOGETHER = 16
+# Bytes that are copied to the host faster through pinned memory; less of it is not worth holding on to.
+_WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Chunks whose projections are drawn, or being drawn, when one is begun.
@@ -66,10 +67,9 @@ _DRAWN_AHEAD = 3
 class SortedRows:
     """One dataset through some projections, perhaps still at work on the device."""
 
-    name: str
+    layout: Layout
     rows: Rows  # (B, n) sorted
     terms: torch.Tensor  # (B, C) the term of each class
-    largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
     fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
     moments: ClassMoments | None  # of its classes, where they are asked for
 
@@ -82,8 +82,8 @@ class _Checks:
     """
 
     def __init__(self, part: slice, block: Block, datasets: Sequence[SortedRows]) -> None:
-        self._start, self._terms, device = part.start, block.terms, datasets[0].rows.device
-        self._largest = [(seen.name, seen.largest) for seen in datasets]
+        self._start, self._block, device = part.start, block, datasets[0].rows.device
+        self._layouts = [seen.layout for seen in datasets]
         self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=device.type == "cuda")
         for seen, host in zip(datasets, self._fits, strict=True):
             host.copy_(seen.fits, non_blocking=True)
@@ -91,16 +91,17 @@ class _Checks:
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(device))
 
-    def finish(self) -> None:
+    def finish(self, engine: TorchEngine) -> None:
         """Wait for this chunk, and refuse what is not finite."""
         if self._copied is not None:
             self._copied.synchronize()
-        for (name, largest), (terms_fit, rows_fit) in zip(self._largest, self._fits.numpy(), strict=True):
+        for layout, (terms_fit, rows_fit) in zip(self._layouts, self._fits.numpy(), strict=True):
             if not terms_fit.all():
                 line = int(np.argmin(terms_fit))
-                raise describe_bad_term(name, float(largest[line]), self._terms, line, self._start + line)
+                largest = engine.find_largest(layout, self._block.part(slice(line, line + 1)), self._start + line)
+                raise describe_bad_term(layout.data.name, largest, self._block.terms, line, self._start + line)
             if not rows_fit.all():
-                raise describe_overflow(name, self._start + int(np.argmin(rows_fit)))
+                raise describe_overflow(layout.data.name, self._start + int(np.argmin(rows_fit)))
 
 
 class TorchEngine:
@@ -121,7 +122,6 @@ class TorchEngine:
         # Python's lock with the one that feeds the device.
         self.workers: Workers = Workers(_DRAWING_THREADS)
         self._before = ""
-        self._steps: dict[tuple[int, int], fused.Steps] = {}
         self._kept: tuple[list[Seen], Scaler | None, list[Layout]] | None = None
         self._begun: Draws | None = None
 
@@ -182,9 +182,9 @@ class TorchEngine:
                 yield Sorted(here, rows, part, terms, moments)
                 del rows, terms, moments
                 if len(unchecked) > _AHEAD:
-                    unchecked.popleft().finish()
+                    unchecked.popleft().finish(self)
         for checks in unchecked:
-            checks.finish()
+            checks.finish(self)
 
     def expect(self, projections: Projections, draws: int) -> None:
         """Begin to draw the first chunk of these projections."""
@@ -207,9 +207,8 @@ class TorchEngine:
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
         """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
-        steps = self._steps_between(a.shape[1], b.shape[1])
         try:
-            return verbs.transport_rows(a, b, p, steps)
+            return verbs.transport_rows(a, b, p)
         except torch.OutOfMemoryError as error:
             middle = _halve(len(a), self.device, error)
             halves = slice(0, middle), slice(middle, None)
@@ -219,16 +218,15 @@ class TorchEngine:
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
         """W_p^p (B, P) of every pair of datasets."""
         if len(pairs) > 1 and fused.available(rows[0]):
-            return fused.transport_pairs(rows, pairs, p)
+            return fused.transport(rows, pairs, p)
         return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
 
     @torch.no_grad()
     def label_places(self, moments: Sequence[ClassMoments], block: Block) -> list[torch.Tensor]:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
         assert block.draws is not None
-        numbers = block.draws.weights, block.draws.coefficients
-        weights, coefficients = (copy_array(part, np.float64, self.device) for part in numbers)
-        return [verbs.place_labels(of_data, weights, coefficients).permute(1, 2, 0) for of_data in moments]
+        terms = verbs.count_orders(block.draws, moments[0].mean.shape[1], self.device)
+        return [verbs.place_labels(of_data, terms) for of_data in moments]
 
     def direction_values(self, moments: ClassMoments) -> torch.Tensor:
         """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
@@ -255,9 +253,8 @@ class TorchEngine:
     @torch.no_grad()
     def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
-        steps = self._steps_between(*plan.sizes)
         try:
-            return verbs.split_costs(pool, plan, numbers, steps)
+            return verbs.split_costs(pool, plan, numbers)
         except torch.OutOfMemoryError as error:
             middle = _halve(len(pool.rows), self.device, error)
             halves = slice(0, middle), slice(middle, None)
@@ -288,8 +285,11 @@ class TorchEngine:
 
     def collect(self, parts: Sequence[torch.Tensor]) -> NDArray[np.float64]:
         """Bring what ``transport`` or ``ends`` gave for one chunk after another to the host."""
-        values: NDArray[np.float64] = torch.cat(list(parts)).cpu().numpy()
-        return values
+        values = torch.cat(list(parts))
+        large = values.is_cuda and values.nbytes >= _WORTH_PINNING
+        host = torch.empty_like(values, device="cpu", pin_memory=large)
+        found: NDArray[np.float64] = host.copy_(values).numpy()
+        return found
 
     def _lay_out(self, datasets: Sequence[Seen], scaler: Scaler | None) -> list[Layout]:
         """The datasets on the device, kept for the next time they are asked for."""
@@ -302,16 +302,6 @@ class TorchEngine:
         layouts = lay_out(datasets, scaler, self.device)
         self._kept = list(datasets), scaler, layouts
         return layouts
-
-    def _steps_between(self, n: int, m: int) -> fused.Steps | None:
-        """Overlaps of n and of m equal steps, kept for the next chunk; None where n = m."""
-        if n == m:
-            return None
-        if (n, m) not in self._steps:
-            overlaps = Overlaps.of(n, m)
-            left, right = (torch.from_numpy(index).long().to(self.device) for index in (overlaps.left, overlaps.right))
-            self._steps = {(n, m): (left, right, torch.from_numpy(overlaps.width).to(self.device))}
-        return self._steps[n, m]
 
     # ------------------------------------------------------------------ one chunk
 
@@ -328,7 +318,6 @@ class TorchEngine:
         moments = verbs.summarise(rows, layout.classes.edges, degree, drawn.block.terms.limit) if wanted else None
         terms = verbs.find_class_terms(rows, layout.classes, drawn.terms)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
-        largest = torch.linalg.vector_norm(rows, ord=float("inf"), dim=1)
         verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
         rows = verbs.sort_classes(rows, layout.classes) if layout.by_class else verbs.sort(rows)
         # Sorted values carry anything that is not finite at their ends.
@@ -338,7 +327,11 @@ class TorchEngine:
         else:
             ends = rows[:, :: max(1, rows.shape[1] - 1)]
         rows_fit = ends.isfinite().all(dim=1)
-        return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
+        return SortedRows(layout, rows, terms, torch.stack([terms_fit, rows_fit]), moments)
+
+    def find_largest(self, layout: Layout, block: Block, number: int) -> float:
+        """The largest |t| of a dataset under one projection, to explain terms that cannot be used."""
+        return float(self._project(layout, Uploaded.of(block, self.device), slice(number, number + 1)).abs().max())
 
     def _project(self, layout: Layout, drawn: Uploaded, here: slice) -> Rows:
         """Feature projections (B, n) of grouped points."""

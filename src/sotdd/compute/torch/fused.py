@@ -11,18 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
 _WIDTH = 1024  # values that one program takes at a time
-_NARROW = 256  # the same, where it keeps several sums of each
+_NARROW = 64  # the same, where it keeps a sum of every power
 _MOST_PROGRAMS = 65_535  # along the second axis of a grid
-_SPLITS = 8  # programs that share the transport of a row
 LARGEST_TURN = 1 << 14  # dimensions of a turn that one program can hold
-_TURN_VALUES = 1 << 14  # values that it works on
-
-Steps: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+_TURN_VALUES = 1 << 13  # values that it works on
 
 
 def available(rows: torch.Tensor) -> bool:
@@ -48,46 +45,31 @@ def shift_rows(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, t
         _kernels().shift_rows[(len(rows), -(-n // _WIDTH))](rows, codes, weights, terms, n, n_classes, WIDTH=_WIDTH)
 
 
-def transport(a: torch.Tensor, b: torch.Tensor, p: float, steps: Steps | None) -> torch.Tensor:
-    """W_p^p (B,) between sorted rows, float64; ``steps`` are overlaps as tensors (left, right, width)."""
-    n, m = a.shape[1], b.shape[1]
-    left, right, width = steps or (a, a, a)  # not read where n = m
-    count = n if steps is None else len(left)
-    sums = torch.empty((len(a), _SPLITS), dtype=torch.float64, device=a.device)
-    with torch.cuda.device(a.device):
-        _kernels().transport[(len(a), _SPLITS)](
-            a, b, left, right, width, sums, n, m, count, float(p),
-            ALIGNED=steps is not None, POWER=int(p) if p in (1, 2) else 0, WIDTH=_WIDTH,
-        )  # fmt: skip
-    totals = sums.sum(dim=1)
-    return totals / n if steps is None else totals
-
-
 def class_powers(rows: torch.Tensor, offsets: torch.Tensor, degree: int, cut: float) -> torch.Tensor:
     """Sums (B, C, 4 + D) over each class of t, t², t⁴ and t⁶, then of t, …, t^D with t cut to ±cut, in float64."""
-    n_classes, groups = len(offsets) - 1, 1 + degree // 4
-    sums = torch.empty((len(rows), n_classes, 4 * groups), dtype=torch.float64, device=rows.device)
+    n_classes, groups = len(offsets) - 1, 1 << (degree // 4 - 1).bit_length()
+    sums = torch.empty((len(rows), n_classes, 4 + 4 * groups), dtype=torch.float64, device=rows.device)
     with torch.cuda.device(rows.device):
-        _kernels().class_powers[(len(rows), n_classes, groups)](
-            rows, offsets, sums, rows.shape[1], n_classes, 4 * groups, float(cut), WIDTH=_NARROW
+        _kernels().class_powers[(len(rows), n_classes)](
+            rows, offsets, sums, rows.shape[1], n_classes, float(cut), GROUPS=groups, WIDTH=_NARROW, num_warps=2
         )
-    return sums
+    return sums[:, :, : 4 + degree]
 
 
-def transport_pairs(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
+def transport(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
     """W_p^p (B, P) between the sorted rows of every pair of datasets, float64."""
     device, count = rows[0].device, len(rows[0])
     lengths = [part.shape[1] for part in rows]
-    longer_first = [(i, j) if lengths[i] >= lengths[j] else (j, i) for i, j in pairs]
-    addresses = torch.tensor([part.data_ptr() for part in rows], dtype=torch.int64)
-    tables = [addresses, torch.tensor(lengths, dtype=torch.int64), torch.tensor(longer_first, dtype=torch.int64)]
-    where, sizes, members = (table.pin_memory().to(device, non_blocking=True) for table in tables)
+    longer_first = [side for i, j in pairs for side in ((i, j) if lengths[i] >= lengths[j] else (j, i))]
+    numbers = [*(part.data_ptr() for part in rows), *lengths, *longer_first]
+    table = torch.tensor(numbers, dtype=torch.int64).pin_memory().to(device, non_blocking=True)
+    where, sizes, members = table.split([len(rows), len(rows), len(longer_first)])  # type: ignore[no-untyped-call]
     costs = torch.empty((count, len(pairs)), dtype=torch.float64, device=device)
     with torch.cuda.device(device):
         for start in range(0, len(pairs), _MOST_PROGRAMS):
             stop = min(len(pairs), start + _MOST_PROGRAMS)
-            _kernels().transport_pairs[(count, stop - start)](
-                where, sizes, members[start:], costs[:, start:], len(pairs), float(p),
+            _kernels().transport[(count, stop - start)](
+                where, sizes, members[2 * start :], costs[:, start:], len(pairs), float(p),
                 POWER=int(p) if p in (1, 2) else 0, WIDTH=_WIDTH,
             )  # fmt: skip
     return costs
@@ -102,7 +84,7 @@ def project_turn(
     first: int,
     out: torch.Tensor,
 ) -> None:
-    """Write projections (B, m) of points (m, d) by rows of a turn; see `sotdd.compute.torch.turns`."""
+    """Write projections (B, m) of points (m, d) by rows of a turn; see `sotdd.compute.torch.upload.UploadedTurn`."""
     (m, d), size = points.shape, signs.shape[1]
     levels = size.bit_length() - 1
     side_by_side = max(1, min(16, _TURN_VALUES // size))
@@ -139,20 +121,23 @@ class _Way:
     resident: int  # blocks of threads that a processor is to have at work
     sample: int
     cells: int
-    per_lane: int
+    blocks: int = 1  # that share a row
+
+    @property
+    def stage(self) -> int:
+        """Bytes that warps need to stage values in, a thirty-second of them for padding."""
+        return 4 * max(self.sample, self.threads // 32 * (256 + 8))
 
 
-# Rows are read once for each of their parts: beyond this many it is faster to scatter them outside of shared memory.
-_MOST_PARTS = 2
-# Bytes of a value, and of the number of its cell.
-_VALUE, _CELL = 4, 2
-# Measured on an H200. Longer rows leave room for fewer blocks, so each takes more threads.
+# Measured on an H200. Longer rows leave room for fewer blocks, so each takes more threads; the longest are scattered
+# outside of shared memory.
 _WAYS = (
-    _Way(4_000, threads=128, resident=8, sample=256, cells=4, per_lane=4),
-    _Way(6_000, threads=256, resident=5, sample=256, cells=8, per_lane=4),
-    _Way(14_000, threads=512, resident=2, sample=512, cells=16, per_lane=8),
-    _Way(100_000, threads=1024, resident=1, sample=1024, cells=16, per_lane=8),
-    _Way(_LONGEST, threads=1024, resident=1, sample=1024, cells=32, per_lane=8),
+    _Way(4_000, threads=128, resident=8, sample=256, cells=4),
+    _Way(6_000, threads=256, resident=5, sample=256, cells=8),
+    _Way(14_000, threads=512, resident=2, sample=512, cells=16),
+    _Way(33_000, threads=1024, resident=1, sample=1024, cells=64),
+    _Way(66_000, threads=768, resident=1, sample=1024, cells=48, blocks=2),
+    _Way(_LONGEST, threads=1024, resident=1, sample=1024, cells=32),
 )
 
 
@@ -161,19 +146,13 @@ def sort_in_place(rows: torch.Tensor) -> bool:
     count, n = rows.shape
     if not rows.is_cuda or not _SHORTEST <= n <= _LONGEST or count < _FEWEST or not rows.is_contiguous():
         return False
-    sort = _make_sorter(rows.device.index, next(way for way in _WAYS if n <= way.longest))
+    alone = torch.cuda.get_device_capability(rows.device) < (9, 0)  # clusters came with Hopper
+    way = next(way for way in _WAYS if n <= way.longest and not (alone and way.blocks > 1))
+    sort = _make_sorter(rows.device.index, way)
     if sort is None:
         return False
     sort(rows)
     return True
-
-
-def _place_values(n: int, room: int) -> tuple[int, bool]:
-    """How many of n values are in this much shared memory at a time, and whether the cells of all are."""
-    if _VALUE * n + _CELL * (n + 1) <= room:
-        return n, True
-    part = room // _VALUE
-    return (part, False) if n <= _MOST_PARTS * part else (0, _CELL * (n + 1) <= room)
 
 
 @cache
@@ -191,13 +170,17 @@ def _make_sorter(device: int, way: _Way) -> Callable[[torch.Tensor], None] | Non
         at_work.set_current()
         options = ProgramOptions(arch=f"sm_{at_work.arch}", std="c++17")
         source = files("sotdd.compute.kernels").joinpath("sort.cu").read_text(encoding="utf-8")
-        macros = {"THREADS": way.threads, "RESIDENT": way.resident, "SAMPLE": way.sample, "CELLS": way.cells}
-        lines = [f"#define {name} {value}\n" for name, value in {**macros, "PER_LANE": way.per_lane}.items()]
-        program = Program("".join([*lines, source]), "c++", options)
+        names = ("threads", "resident", "sample", "cells", "blocks")
+        macros = "".join(f"#define {name.upper()} {getattr(way, name)}\n" for name in names)
+        program = Program(macros + source, "c++", options)
         kernel: Any = program.compile("cubin", cache=FileStreamProgramCache()).get_kernel("sort_rows")
-        processors = torch.cuda.get_device_properties(device).multi_processor_count
-        # What is left of shared memory beside what the kernel needs itself.
-        room = at_work.properties.max_shared_memory_per_block_optin - kernel.attributes.shared_size_bytes
+        limits = at_work.properties
+        # What a block has of shared memory beside what the kernel needs itself.
+        room = min(
+            limits.max_shared_memory_per_block_optin,
+            limits.max_shared_memory_per_multiprocessor // way.resident - limits.reserved_shared_memory_per_block,
+        )
+        room -= kernel.attributes.shared_size_bytes
         limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (refused,) = driver.cuKernelSetAttribute(
             limit, room, driver.CUkernel(int(kernel.handle)), driver.CUdevice(device)
@@ -207,13 +190,20 @@ def _make_sorter(device: int, way: _Way) -> Callable[[torch.Tensor], None] | Non
 
     def sort(rows: torch.Tensor) -> None:
         count, n = rows.shape
-        blocks = min(count, way.resident * processors)
-        capacity, inside = _place_values(n, room)
-        spare = torch.empty(1 if capacity == n else blocks * (n + -(-n // 2)), device=rows.device)
+        clusters = min(count, way.resident * limits.multiprocessor_count // way.blocks)
+        share = -(-n // way.blocks)
+        noted = max(way.stage, 4 * -(-share // 2))  # the cells of its share take two bytes each
+        capacity = min(n, (room - noted) // 4) if 4 * share + noted <= room else 0
+        inside = noted <= room
+        spare = torch.empty(1 if capacity == n else clusters * (n + -(-n // 2)), device=rows.device)
         with torch.cuda.device(device):
             stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
-            needed = _VALUE * capacity + inside * _CELL * (n + 1)
-            config = LaunchConfig(grid=blocks, block=way.threads, shmem_size=needed)
+            config = LaunchConfig(
+                grid=clusters,
+                cluster=way.blocks if way.blocks > 1 else None,
+                block=way.threads,
+                shmem_size=4 * capacity + (noted if inside else way.stage),
+            )
             sizes = (ctypes.c_int32(size) for size in (count, n, capacity, inside))
             launch(stream, config, kernel, rows.data_ptr(), spare.data_ptr(), *sizes)
 

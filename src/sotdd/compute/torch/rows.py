@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.compute.engine import ClassMoments, Points, Pool
+from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import Plan, Side
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import FurtherDraws
 from sotdd.projections.labels import Quantiles, Summaries, summarise_class
-from sotdd.projections.moments import LabelTerms, Polynomials
+from sotdd.projections.moments import LabelTerms, Moments, Polynomials
 from sotdd.projections.turns import TurnedDirections
 
 if TYPE_CHECKING:
@@ -109,19 +111,13 @@ def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
     if isinstance(theta, torch.Tensor):
         return theta @ points.T
     if theta is not None:
-        return _project_turns(points, theta)
+        rows, done = points.new_empty((sum(len(turn.scales) for turn in theta), len(points))), 0
+        for turn in theta:
+            turn.write(points, rows[done : done + len(turn.scales)])
+            done += len(turn.scales)
+        return rows
     assert not isinstance(drawn, (Directions, TurnedDirections))
     return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
-
-
-def _project_turns(points: torch.Tensor, turns: list[UploadedTurn]) -> torch.Tensor:
-    """The projections (B, m) of points (m, d)."""
-    rows = points.new_empty((sum(len(turn.scales) for turn in turns), len(points)))
-    done = 0
-    for turn in turns:
-        turn.write(points, rows[done : done + len(turn.scales)])
-        done += len(turn.scales)
-    return rows
 
 
 def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:
@@ -220,14 +216,15 @@ def part_means(rows: Rows, edges: NDArray[np.float64]) -> Rows:
     return means
 
 
-def transport_rows(a: Rows, b: Rows, p: float, steps: fused.Steps | None) -> torch.Tensor:
-    """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m); no steps are needed if n = m."""
+def transport_rows(a: Rows, b: Rows, p: float) -> torch.Tensor:
+    """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
     if fused.available(a):
-        return fused.transport(a, b, p, steps)
-    if steps is None:
+        return fused.transport([a, b], [(0, 1)], p)[:, 0]
+    if a.shape[1] == b.shape[1]:
         return _raise_gaps((a - b).abs_(), p).mean(dim=1)
-    left, right, width = steps
-    return _raise_gaps((a[:, left] - b[:, right]).abs_(), p) @ width
+    overlaps = Overlaps.of(a.shape[1], b.shape[1])
+    left, right = (torch.from_numpy(index).long().to(a.device) for index in (overlaps.left, overlaps.right))
+    return _raise_gaps((a[:, left] - b[:, right]).abs_(), p) @ torch.from_numpy(overlaps.width).to(a.device)
 
 
 def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
@@ -236,7 +233,7 @@ def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
     return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
 
 
-def split_costs(pool: Pool, plan: Plan, numbers: range, steps: fused.Steps | None) -> torch.Tensor:
+def split_costs(pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p."""
     costs, terms = [], Terms.of(pool.terms, pool.rows.device)
     together = max(1, _SPLIT_VALUES // (len(pool.rows) * sum(plan.sizes)))
@@ -245,7 +242,7 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, steps: fused.Steps | Non
         a, b = (
             _sort_sides(pool, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
         )  # (B · S, n) and (B · S, m)
-        found = torch.stack([transport_rows(a, b, p, steps) for p in plan.orders], dim=1)
+        found = torch.stack([transport_rows(a, b, p) for p in plan.orders], dim=1)
         costs.append(found.view(len(pool.rows), len(drawn), len(plan.orders)))
     return torch.cat(costs, dim=1)
 
@@ -298,27 +295,21 @@ def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> Class
     """Mean (B, D + 1), covariance (B, D + 1, D + 1) and even moments (B, 3) over points, in float64."""
     counts = edges.diff()
     shares = (counts / counts.sum()).to(torch.float64)
-    mean, covariance, even = (
-        torch.empty((len(rows), *shape), dtype=torch.float64, device=rows.device)
-        for shape in ((degree + 1,), (degree + 1, degree + 1), (len(_EVEN),))
-    )
     width = (0 if fused.available(rows) else rows.shape[1]) + degree * len(counts)
-    size = max(1, _SUMMARISED // width)
-    for start in range(0, len(rows), size):  # some rows at a time: float64 copies stay small
-        part = slice(start, start + size)
+    parts = []
+    for some in torch.split(rows, max(1, _SUMMARISED // width)):  # some rows at a time: float64 copies stay small
         if fused.available(rows):
-            sums = fused.class_powers(rows[part], edges, degree, cut)
-            moments = sums * _inverse_factorials(degree, rows.device) / counts[:, None]
-            uncut, by_class = moments[:, :, :4], torch.cat([moments[:, :, :1], moments[:, :, 4:]], dim=2)
+            sums = fused.class_powers(some, edges, degree, cut)
+            means = sums * _inverse_factorials(degree, rows.device) / counts[:, None]
+            uncut, cut_ones = means[:, :, :4], means[:, :, 4:]
         else:
-            uncut = _find_moments(rows[part], edges, (1, *_EVEN), math.inf)
-            cut_ones = _find_moments(rows[part], edges, range(1, degree + 1), cut)
-            by_class = torch.cat([uncut[:, :, :1], cut_ones], dim=2)
-        even[part] = torch.einsum("c,bck->bk", shares, uncut[:, :, 1:])
-        mean[part] = torch.einsum("c,bcd->bd", shares, by_class)
-        centred = by_class - mean[part, None]
-        covariance[part] = (centred * shares[:, None]).transpose(1, 2) @ centred
-    return ClassMoments(mean, covariance, even)
+            uncut = _find_moments(some, edges, (1, *_EVEN), math.inf)
+            cut_ones = _find_moments(some, edges, range(1, degree + 1), cut)
+        by_class = torch.cat([uncut[:, :, :1], cut_ones], dim=2)
+        mean, even = (torch.einsum("c,bcd->bd", shares, found) for found in (by_class, uncut[:, :, 1:]))
+        centred = by_class - mean[:, None]
+        parts.append((mean, (centred * shares[:, None]).transpose(1, 2) @ centred, even))
+    return ClassMoments(*(torch.cat(found) for found in zip(*parts, strict=True)))
 
 
 @cache
@@ -333,19 +324,43 @@ def _factorials(count: int, device: torch.device) -> torch.Tensor:
     return torch.tensor([math.factorial(k) for k in range(count)], dtype=torch.float64, device=device)
 
 
-def place_labels(moments: ClassMoments, weights: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
-    """Mean and standard deviation (2, B, J) of projected points under J draws of label terms.
+def count_orders(draws: FurtherDraws, known: int, device: torch.device) -> torch.Tensor:
+    """What t, and t^k / k! up to order D, count by in the terms drawn and in further draws, (B, 1 + J, D + 1)."""
+    (count, more), law = draws.first.shape[:2], draws.law
+    counted = torch.zeros((count, 1 + more, known + 1), dtype=torch.float64, device=device)
+    made = draws.make() if law is None else draws.own
+    width = min(known, made.coefficients.shape[-1])
+    polynomials = copy_array(made.coefficients, np.float64, device).view(count, -1, made.coefficients.shape[-1])
+    own = counted[:, : polynomials.shape[1]]
+    own[:, :, :width] = polynomials[:, :, :width] * _factorials(width, device)
+    own[:, :, 0] = copy_array(made.weights, np.float64, device).view(count, -1)
+    if law is not None:
+        normals, uniforms = (copy_array(part, np.float64, device) for part in (draws.first, draws.second))
+        psi = normals / normals.square().sum(dim=2, keepdim=True).sqrt()
+        flat = uniforms.permute(2, 0, 1).flatten(1).contiguous()
+        orders = torch.searchsorted(_find_orders(law, device), flat, right=True).add_(1).clamp_(max=known)
+        for moment, order in enumerate(orders.view(-1, count, more, 1), 1):  # in this order: the same bits every time
+            counted[:, 1:].scatter_add_(2, order, psi[:, :, moment, None])
+        counted[:, 1:, 0] = psi[:, :, 0]
+    return counted[:, :, :known]  # orders beyond are in the last column
+
+
+@cache
+def _find_orders(law: Moments, device: torch.device) -> torch.Tensor:
+    """(k, D) cumulative probabilities of the orders of each moment."""
+    return torch.from_numpy(np.stack(law.orders.cumulative(law.n_moments))).to(device)
+
+
+def place_labels(moments: ClassMoments, terms: torch.Tensor) -> torch.Tensor:
+    """Mean and standard deviation (B, J, 2) of projected points under label terms (B, J, D + 1).
 
     The twin of ``gaussian_places`` of the compiled loops.
     """
     mean, covariance = moments.mean, moments.covariance
-    known = min(mean.shape[1], coefficients.shape[2])
-    terms = coefficients[:, :, :known] * _factorials(known, mean.device)
-    terms[:, :, 0] = weights
     within = (2 * moments.even[:, 0] - mean[:, 0].square() - covariance[:, 0, 0]).clamp_min(0)
-    places = (terms @ mean[:, :known, None])[:, :, 0]
-    variances = ((terms @ covariance[:, :known, :known]) * terms).sum(dim=2) + weights.square() * within[:, None]
-    return torch.stack([places, variances.clamp_min(0).sqrt()])
+    places = (terms @ mean[:, :, None])[:, :, 0]
+    variances = ((terms @ covariance) * terms).sum(dim=2) + terms[:, :, 0].square() * within[:, None]
+    return torch.stack([places, variances.clamp_min(0).sqrt()], dim=2)
 
 
 def _find_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: float) -> torch.Tensor:

@@ -69,15 +69,13 @@ def _upload_directions(drawn: Drawn, device: torch.device) -> Along | None:
 def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
     """Some points (m, d) on the device, float32, centred and scaled in float64."""
     if isinstance(data.features, DeviceFeatures):
-        raw = data.features.tensor[block].reshape(-1, data.n_features).to(device)
+        raw: torch.Tensor = data.features.tensor[block].reshape(-1, data.n_features).to(device)
     else:
         raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(device)
     if affine is None:
-        points: torch.Tensor = raw.to(torch.float32)
-    else:
-        centre, inverse = affine
-        points = (raw.double() - centre).mul_(inverse).to(torch.float32)
-    return points
+        return raw.to(torch.float32)
+    centre, inverse = affine
+    return torch.mul(raw - centre, inverse, out=torch.empty(raw.shape, device=device))  # both steps are in float64
 
 
 def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
@@ -107,16 +105,17 @@ def _are_twins(one: Points, other: Points) -> bool:
 
 def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool, twin: Layout | None) -> Layout:
     offsets, grouped_at = data.grouping()
-    classes = Classes.of(offsets, torch.from_numpy(offsets).to(device))
+    classes = Classes.of(offsets, copy_array(offsets, np.int64, device))
     if twin is not None:  # points of one class are in any order
         return replace(twin, data=data, classes=classes)
     position = None if grouped_at is None else copy_array(grouped_at, np.int64, device)
     points = None
     if stays and isinstance(data, LabelledData):
         try:
-            points = torch.cat([scale_points(data, block, affine, device) for block in verbs.cut_rows(data)])
-            if position is not None:
-                points = torch.empty_like(points).index_copy_(0, position, points)
+            points = torch.empty((data.n_points, data.n_features), device=device)
+            for block in verbs.cut_rows(data):
+                at = block if position is None else position[block]
+                points[at] = scale_points(data, block, affine, device)
         except torch.OutOfMemoryError:
             points = None
             give_back(device)
@@ -163,8 +162,9 @@ def free_bytes(device: torch.device) -> int:
     if device.type != "cuda":
         return _HOST_BYTES
     free, _ = torch.cuda.mem_get_info(device)
-    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int(free) + int(unused)
+    held = torch.cuda.memory_stats(device)  # asked for once: it takes half a millisecond
+    reserved, used = (held.get(f"{kind}_bytes.all.current", 0) for kind in ("reserved", "allocated"))
+    return int(free + reserved - used)
 
 
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.device) -> int:

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.cpu.rows import (
+    NO_MOMENTS,
     Doubles,
     Layout,
     Rows,
     find_class_terms,
     fit_chunk,
+    group_rows,
     lay_out,
     project,
     scale_rows,
@@ -48,7 +50,6 @@ from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.moments import LabelTerms
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -109,9 +110,8 @@ class CpuEngine:
             part = slice(start, start + len(block))
             terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            found = [layout.moments for layout in layouts if layout.moments is not None]
-            here = slice(len(block))
-            moments = [ClassMoments(one.mean[here], one.covariance[here], one.even[here]) for one in found]
+            found = [layout.moments for layout in layouts if layout.moments is not NO_MOMENTS]
+            moments = [one.part(slice(len(block))) for one in found]
             yield Sorted(part, rows, block, terms, moments)
 
     def expect(self, projections: Projections, draws: int) -> None:
@@ -156,9 +156,8 @@ class CpuEngine:
 
         def work(item: tuple[int, slice]) -> None:
             number, part = item
-            of_data, out = moments[number], places[number][part]
-            known = of_data.mean[part], of_data.covariance[part], of_data.even[part]
-            moment_kernels.gaussian_places(*known, draws.weights[part], draws.coefficients[part], out)
+            known, drawn = moments[number].part(part), (draws.weights[part], draws.coefficients[part])
+            moment_kernels.gaussian_places(known.mean, known.covariance, known.even, *drawn, places[number][part])
 
         parts = [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
         self.workers.each(work, [(number, part) for number in range(len(moments)) for part in parts])
@@ -254,7 +253,7 @@ class CpuEngine:
 
         def work(item: tuple[Layout, LabelledData, slice]) -> None:
             layout, data, points = item
-            project(scale_rows(data.rows(points), scaler, data.name), drawn, tile, layout.rows[:count, points])
+            project(scale_rows(data.rows(points), scaler, data.name), drawn, tile, layout.rows[:count], points)
 
         self.workers.each(work, items)
         for layout in layouts:
@@ -280,31 +279,21 @@ def _cut_rows(count: int, n_points: int) -> list[slice]:
 
 def _finish(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
-    rows = layout.rows[part]
-    if layout.position is not None:
-        kernels.group_rows(rows, layout.position)
-    if layout.moments is not None:
-        room = layout.moments.mean[part], layout.moments.covariance[part], layout.moments.even[part]
-        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *room)
-    terms = _find_terms(rows, layout, block.terms.part(part), start + part.start)
-    kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)
-    edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
+    rows, drawn, first = layout.rows[part], block.terms.part(part), start + part.start
+    group_rows(rows, layout.order, layout.offsets, drawn.limit, rows, layout.moments.part(part))
+    terms = find_class_terms(rows, layout.offsets, drawn)
+    fits = (np.abs(terms) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits))
+        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, first + line)
+    kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)
     else:
         sort_rows(rows)
+    edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
     # Sorted values carry anything that is not finite at their ends.
     finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
     if not finite.all():
-        raise describe_overflow(layout.data.name, start + part.start + int(np.argmin(finite)))
+        raise describe_overflow(layout.data.name, first + int(np.argmin(finite)))
     return terms
-
-
-def _find_terms(rows: Rows, layout: Layout, terms: LabelTerms, start: int) -> Doubles:
-    """Class terms, or an error that says why there are none."""
-    result = find_class_terms(rows, layout.offsets, terms)
-    fits = (np.abs(result) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
-    if not fits.all():
-        line = int(np.argmin(fits))
-        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), terms, line, start + line)
-    return result

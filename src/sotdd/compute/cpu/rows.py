@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.engine import ByClass, ClassMoments, Points, Pool, ProjectedPoints, Seen
+from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
 from sotdd.compute.resampling import Plan, Side
@@ -43,11 +44,15 @@ _FAR = 1e6
 # What one stored value under one projection costs, in operations of a matrix product and in additions of a transform.
 _OF_PRODUCT, _OF_TRANSFORM = 8.0, 4.0
 
-# Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
-_ITEM_VALUES = 1 << 17
+# Values of a split that a thread works on at a time.
+_ITEM_VALUES = 1 << 20
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
+
+
+# Where nobody asks for class moments.
+NO_MOMENTS = ClassMoments(np.empty((0, 0)), np.empty((0, 0, 0)), np.empty((0, 0)))
 
 
 def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
@@ -63,11 +68,12 @@ def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "da
     return result
 
 
-def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
-    """Write the feature projections (B, m) of points (m, d)."""
+def project(features: Rows, drawn: Drawn, tile: int, rows: Rows, points: slice) -> None:
+    """Write the feature projections of points (m, d) to these columns of rows (B, n)."""
+    out = rows[:, points]
     with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
         if isinstance(drawn, TurnedDirections):
-            drawn.write(features, out)
+            drawn.write(features, rows, points.start)
             return
         if not isinstance(drawn, Directions):
             out[...] = drawn(features)
@@ -83,10 +89,18 @@ def clamp_rows(rows: Rows, drawn: Directions | TurnedDirections) -> None:
         np.clip(rows, np.float32(-drawn.clamp), np.float32(drawn.clamp), out=rows)
 
 
+def group_rows(
+    source: Rows, index: NDArray[np.int64], offsets: NDArray[np.int64], cut: float, out: Rows, moments: ClassMoments
+) -> None:
+    """Write some points of source (B, N), given class by class, and their moments; ``out`` may be the source."""
+    room = moments.mean, moments.covariance, moments.even
+    moment_kernels.group_rows(source, index, offsets, cut, out, *room)
+
+
 def sum_classes(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
     """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
     sums = np.empty((len(rows), len(offsets) - 1))
-    kernels.class_sums(rows, offsets, terms.coefficients, terms.degrees, terms.limit, sums)
+    kernels.class_sums(rows, offsets, terms.coefficients, terms.limit, sums)
     return sums
 
 
@@ -108,7 +122,7 @@ def sort_rows(rows: Rows) -> None:
     if rows.shape[1] < SHORT_ROW:
         rows.sort(axis=1)
     else:
-        kernels.radix_sort_rows(rows)
+        sort_classes(rows, np.array([0, rows.shape[1]]))
 
 
 def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
@@ -118,7 +132,7 @@ def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
     all classes of up to twice the same size, so that many small classes cost no more than a few.
     """
     sizes = np.diff(offsets)
-    kernels.sort_large_classes(rows, offsets, np.flatnonzero(sizes >= SHORT_ROW))
+    kernels.sort_large_classes(rows.view(np.uint32), offsets, np.flatnonzero(sizes >= SHORT_ROW))
     doublings = np.ceil(np.log2(sizes)).astype(np.int64)
     for doubling in np.unique(doublings[(sizes > 1) & (sizes < SHORT_ROW)]):
         classes = np.flatnonzero((doublings == doubling) & (sizes < SHORT_ROW))
@@ -142,27 +156,27 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
     costs = np.empty((len(pool.rows), len(numbers), len(plan.orders)))
 
     def work(item: tuple[int, slice]) -> None:
-        at, share = item
-        left, right = plan.draw(numbers[at])
-        size = max(1, _ITEM_VALUES // (n + m))
-        for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
-            part = slice(start, stop)
-            a, b = (_sort_side(pool, part, side, labels=plan.labels) for side in (left, right))
-            for column, p in enumerate(plan.orders):
-                costs[part, at, column] = transport_rows(a, b, p, overlaps)
+        at, part = item
+        rows, terms = pool.rows[part], pool.terms.part(part)
+        a, b = (_sort_side(rows, side, terms if plan.labels else None) for side in plan.draw(numbers[at]))
+        for column, p in enumerate(plan.orders):
+            costs[part, at, column] = transport_rows(a, b, p, overlaps)
 
-    shares = _share_rows(len(pool.rows), -(-2 * workers.count // len(numbers)))
+    wanted = max(-(-2 * workers.count // len(numbers)), len(pool.rows) * (n + m) // _ITEM_VALUES)
+    shares = _share_rows(len(pool.rows), wanted)
     workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
     return costs
 
 
-def _sort_side(pool: Pool, part: slice, side: Side, *, labels: bool) -> Rows:
+def _sort_side(source: Rows, side: Side, terms: LabelTerms | None) -> Rows:
     """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
-    rows = np.empty((part.stop - part.start, len(side.index)), np.float32)
-    kernels.take_columns(pool.rows[part], side.index, rows)
-    if labels:
-        terms = pool.terms.part(part)
-        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
+    if terms is None:
+        rows = np.take(source, side.index, axis=1)
+        sort_rows(rows)
+        return rows
+    rows = np.empty((len(source), len(side.index)), np.float32)
+    group_rows(source, side.index, side.offsets, terms.limit, rows, NO_MOMENTS)
+    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
     sort_rows(rows)
     return rows
 
@@ -182,9 +196,9 @@ class Layout:
 
     data: Points
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
-    position: NDArray[np.integer] | None  # (n,) index of each point among grouped points
+    order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
-    moments: ClassMoments | None  # (chunk, …) where they are asked for
+    moments: ClassMoments  # (chunk, …) where they are asked for
     sparse: bool = False  # whether points are multiplied as they are stored
     by_class: bool = False  # whether each class is sorted on its own
     twin: int | None = None  # an earlier dataset with the same features, if there is one
@@ -197,15 +211,24 @@ def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, projections: Proj
         data, by_class = (seen.data, True) if isinstance(seen, ByClass) else (seen, False)
         rows = np.empty((chunk, data.n_points), np.float32)
         if isinstance(data, ProjectedPoints):
-            layouts.append(Layout(data, *data.grouping(), rows, None))
+            layouts.append(Layout(data, *group_points(data), rows, NO_MOMENTS))
             continue
         known = degree + 1
         room = ClassMoments(np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
         sparse = isinstance(data.features, SparseRows) and multiplies_stored(data, projections)
         twin = _find_twin(data, [layout.data for layout in layouts])
-        moments = room if degree and not by_class else None
-        layouts.append(Layout(data, *data.grouping(), rows, moments, sparse, by_class, twin))
+        moments = room if degree and not by_class else NO_MOMENTS
+        layouts.append(Layout(data, *group_points(data), rows, moments, sparse, by_class, twin))
     return layouts
+
+
+def group_points(data: Points) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The class boundaries (C + 1,), and the points (n,) class by class."""
+    offsets, position = data.grouping()
+    order = np.arange(data.n_points)
+    if position is not None:
+        order[position] = order.copy()
+    return offsets, order
 
 
 def _find_twin(data: LabelledData, earlier: Sequence[object]) -> int | None:

@@ -35,8 +35,10 @@ _TILE = 4 * BLOCK
 _TILE_BYTES = 128 << 20
 _DRAW_BYTES = 64 << 20
 
-# How many tiles are in memory at a time: points are converted to float32 once for all of them.
+# How many tiles are in memory at a time: points are converted to float32 once for all of them. Of few points twice as
+# many, in no more than this.
 _TILES = 2
+_FEW_BYTES = 32 << 20
 
 # A mean this many times the spread takes digits from a difference of two sums in float64: such points are made dense.
 _FAR = 1e6
@@ -162,7 +164,9 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
         for column, p in enumerate(plan.orders):
             costs[part, at, column] = transport_rows(a, b, p, overlaps)
 
-    wanted = max(-(-2 * workers.count // len(numbers)), len(pool.rows) * (n + m) // _ITEM_VALUES)
+    wanted = max(
+        -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1, len(pool.rows) * (n + m) // _ITEM_VALUES
+    )
     shares = _share_rows(len(pool.rows), wanted)
     workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
     return costs
@@ -245,7 +249,8 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
     n_points, size = max(1, sum(distinct.values())), projections.turn_size
     by_rows, by_draws = _TILE_BYTES // (4 * n_points), _DRAW_BYTES // (8 * projections.n_features * _TILES)
     tile = max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
-    chunk = -(-wanted // tile) * tile if wanted else _TILES * tile
+    few = 8 * _TILES * tile * n_points <= _FEW_BYTES
+    chunk = -(-wanted // tile) * tile if wanted else (1 + few) * _TILES * tile
     if size is not None and not wanted:  # a turn's projections share most of their work: all of it, or a power of two
         fitting = _TILES * _TILE_BYTES // (4 * n_points)
         chunk = max(chunk, min(size, 1 << max(BLOCK, fitting).bit_length() - 1))

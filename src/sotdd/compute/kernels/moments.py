@@ -137,7 +137,7 @@ def gaussian_places(
     weights (B, J) and coefficients (B, J, D') of the polynomials, lowest order first, orders beyond D left out.
     """
     known = min(mean.shape[1], coefficients.shape[2])
-    orders, values, factorials = np.empty(known, np.int64), np.empty(known), np.empty(known)
+    orders, values, factorials = np.empty(known + 1, np.int64), np.empty(known + 1), np.empty(known)
     factorials[0] = 1.0
     for k in range(1, known):
         factorials[k] = factorials[k - 1] * k
@@ -148,10 +148,9 @@ def gaussian_places(
         for draw in range(out.shape[1]):
             weight, drawn, count = weights[line, draw], coefficients[line, draw], 1
             orders[0], values[0] = 0, weight
-            for k in range(1, known):
-                if drawn[k] != 0.0:
-                    orders[count], values[count] = k, drawn[k] * factorials[k]
-                    count += 1
+            for k in range(1, known):  # without branches, since which orders are drawn is random
+                orders[count], values[count] = k, drawn[k] * factorials[k]
+                count += int(drawn[k] != 0.0)
             place, variance = 0.0, weight * weight * within
             for i in range(count):
                 at, value = orders[i], values[i]

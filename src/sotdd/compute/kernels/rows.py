@@ -271,10 +271,8 @@ class Overlaps:
         return cls((starts // m).astype(index), (starts // n).astype(index), (ends - starts) / (float(n) * float(m)))
 
 
-def transport_rows(
-    a: NDArray[np.float32], b: NDArray[np.float32], p: float, overlaps: Overlaps | None
-) -> NDArray[np.float64]:
-    """W_p^p between each sorted row of a (B, n) and of b (B, m); no overlaps are needed if n = m.
+def transport_rows(a: Floats, b: Floats, p: float, overlaps: Overlaps | None, out: Doubles | None = None) -> Doubles:
+    """W_p^p between each sorted row of a (B, n) and of b (B, m), in out (B,); no overlaps are needed if n = m.
 
     Examples
     --------
@@ -284,7 +282,7 @@ def transport_rows(
     >>> print(transport_rows(a, b, 1.0, Overlaps.of(3, 2)).round(6))
     [0.5]
     """
-    out = np.empty(len(a))
+    out = np.empty(len(a)) if out is None else out
     if overlaps is None:
         transport_equal(a, b, p, out)
     else:

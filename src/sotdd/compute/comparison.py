@@ -34,9 +34,9 @@ Distances = dict[tuple[int, int], Distance]
 # What the controls of a dataset are made of takes this many numbers under every projection.
 _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
 
-# Pairs that are concluded together, and those of them whose controls one thread fits.
+# Pairs that are concluded together, and those of them that one thread fits.
 _TOGETHER = 256
-_FITTED = 8
+_FITTED = 16
 
 # At most this many are drawn before the first look.
 FIRST = 512
@@ -110,14 +110,13 @@ class PairCosts(Collector):
         """The mean costs of some pairs."""
         for number in some:
             self._refuse_lost_powers(number)
-        groups = [some[first : first + _FITTED] for first in range(0, len(some), _FITTED)]
-        return [found for group in self._engine.workers.each(self._estimate_group, groups) for found in group]
-
-    def _estimate_group(self, some: range) -> list[Estimate]:
-        costs, pairs = self.costs[some.start : some.stop], [self._pairs[number] for number in some]
-        sides = self._sides
-        controls = [control_pair(sides[i], sides[j], self._p) if sides else None for i, j in pairs]
-        return estimates(costs if self.weights is None else costs * self.weights, controls)
+        costs, sides = self.costs[some.start : some.stop], self._sides
+        costs = costs if self.weights is None else costs * self.weights
+        pairs = [self._pairs[number] for number in some] if sides else []
+        controls = [control_pair(sides[i], sides[j], self._p) for i, j in pairs] or [None] * len(some)
+        parts = [slice(start, start + _FITTED) for start in range(0, len(some), _FITTED)]
+        found = self._engine.workers.each(lambda part: estimates(costs[part], controls[part]), parts)
+        return [estimate for group in found for estimate in group]
 
     def _refuse_lost_powers(self, number: int) -> None:
         """Refuse powers that left float64, above or below."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.cpu.rows import (
+    ITEM_VALUES,
     NO_MOMENTS,
     Doubles,
     Layout,
@@ -59,9 +60,8 @@ _Item = TypeVar("_Item")
 # Shares that sums over the points of a dataset are made in.
 _SHARES = 16
 
-# What a thread takes at a time, so that it seldom waits for Python: rows of about this many values together, a
-# second-level cache's worth; blocks of points with about this many multiplications; blocks of draws; rows of places.
-_ITEM_VALUES = 1 << 18
+# What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
+# multiplications; blocks of draws; rows of places.
 _ITEM_PRODUCTS = 1 << 25
 _DRAWN = 4
 _PLACES = 512
@@ -291,7 +291,7 @@ def _share_blocks(data: LabelledData) -> list[list[slice]]:
 
 def _cut_rows(count: int, n_points: int) -> list[slice]:
     """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
-    size = max(1, _ITEM_VALUES // n_points)
+    size = max(1, ITEM_VALUES // n_points)
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 

@@ -46,8 +46,10 @@ _FAR = 1e6
 # What one stored value under one projection costs, in operations of a matrix product and in additions of a transform.
 _OF_PRODUCT, _OF_TRANSFORM = 8.0, 4.0
 
-# Values of a split that a thread works on at a time.
-_ITEM_VALUES = 1 << 20
+# Values that a thread works on at a time: with their copies, a second-level cache's worth.
+ITEM_VALUES = 1 << 17
+# Of splits so many times as many where threads share the work, since each call has them wait for one another.
+_SHARED = 8
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
@@ -157,17 +159,19 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
     overlaps = None if n == m else Overlaps.of(n, m)
     costs = np.empty((len(pool.rows), len(numbers), len(plan.orders)))
 
-    def work(item: tuple[int, slice]) -> None:
-        at, part = item
-        rows, terms = pool.rows[part], pool.terms.part(part)
-        a, b = (_sort_side(rows, side, terms if plan.labels else None) for side in plan.draw(numbers[at]))
-        for column, p in enumerate(plan.orders):
-            costs[part, at, column] = transport_rows(a, b, p, overlaps)
+    values = ITEM_VALUES if workers.count == 1 else _SHARED * ITEM_VALUES
 
-    wanted = max(
-        -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1, len(pool.rows) * (n + m) // _ITEM_VALUES
-    )
-    shares = _share_rows(len(pool.rows), wanted)
+    def work(item: tuple[int, slice]) -> None:
+        at, share = item
+        sides, size = plan.draw(numbers[at]), max(1, values // (n + m))
+        for start in range(share.start, share.stop, size):
+            part = slice(start, min(start + size, share.stop))
+            rows, terms = pool.rows[part], pool.terms.part(part) if plan.labels else None
+            a, b = (_sort_side(rows, side, terms) for side in sides)
+            for column, p in enumerate(plan.orders):
+                costs[part, at, column] = transport_rows(a, b, p, overlaps)
+
+    shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1)
     workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
     return costs
 

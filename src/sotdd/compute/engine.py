@@ -201,10 +201,6 @@ class Projected:
     rows: list[Any]
     _pools: dict[object, Pool] = field(default_factory=dict)
 
-    def begin_anew(self) -> Projected:
-        """The same without pools kept, for a thread of its own."""
-        return Projected(self.engine, self.part, self.block, self.rows)
-
     def pool(self, members: tuple[int, ...], near: float | None = None, count: int | None = None) -> Pool:
         """The points of some of the datasets together, under the first ``count`` projections or all.
 

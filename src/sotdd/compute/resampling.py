@@ -260,7 +260,7 @@ class Resample(Collector):
         for number, plan in enumerate(self._plans):
             if chunk.part.start < plan.n_projections:
                 groups.setdefault(plan.members, []).append(number)
-        self._engine.each(lambda numbers: self._split(chunk.begin_anew(), numbers), list(groups.values()))
+        self._engine.each(lambda numbers: self._split(replace(chunk, _pools={}), numbers), list(groups.values()))
 
     def _split(self, chunk: Projected, numbers: list[int]) -> None:
         for number in numbers:

@@ -23,7 +23,6 @@ from sotdd.compute.cpu.rows import (
     Rows,
     find_class_terms,
     fit_chunk,
-    group_rows,
     lay_out,
     project,
     scale_rows,
@@ -62,9 +61,7 @@ _SHARES = 16
 
 # What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
 # multiplications; blocks of draws; rows of places.
-_ITEM_PRODUCTS = 1 << 25
-_DRAWN = 4
-_PLACES = 512
+_ITEM_PRODUCTS, _DRAWN, _PLACES = 1 << 25, 4, 512
 
 
 class CpuEngine:
@@ -191,11 +188,7 @@ class CpuEngine:
 
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
         """Do one piece of work per item: side by side where there are many, else each on all threads."""
-        if len(items) >= self.workers.count:
-            self.workers.each(function, items)
-        else:
-            for item in items:
-                function(item)
+        list((self.workers.each if len(items) >= self.workers.count else map)(function, items))
 
     def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
@@ -298,7 +291,8 @@ def _cut_rows(count: int, n_points: int) -> list[slice]:
 def _finish(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows, drawn, first = layout.rows[part], block.terms.part(part), start + part.start
-    group_rows(rows, layout.order, layout.offsets, drawn.limit, rows, layout.moments.part(part))
+    room, how = layout.moments.part(part), (layout.order, layout.offsets, drawn.limit)
+    moment_kernels.group_rows(rows, *how, rows, room.mean, room.covariance, room.even)
     terms = find_class_terms(rows, layout.offsets, drawn)
     fits = (np.abs(terms) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
     if not fits.all():

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.engine import ByClass, ClassMoments, Points, Pool, ProjectedPoints, Seen
-from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
 from sotdd.compute.resampling import Plan, Side
@@ -54,7 +53,6 @@ _SHARED = 8
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
 
-
 # Where nobody asks for class moments.
 NO_MOMENTS = ClassMoments(np.empty((0, 0)), np.empty((0, 0, 0)), np.empty((0, 0)))
 
@@ -91,14 +89,6 @@ def clamp_rows(rows: Rows, drawn: Directions | TurnedDirections) -> None:
     """Cut values to ±clamp where the directions have one."""
     if drawn.clamp is not None:
         np.clip(rows, np.float32(-drawn.clamp), np.float32(drawn.clamp), out=rows)
-
-
-def group_rows(
-    source: Rows, index: NDArray[np.int64], offsets: NDArray[np.int64], cut: float, out: Rows, moments: ClassMoments
-) -> None:
-    """Write some points of source (B, N), given class by class, and their moments; ``out`` may be the source."""
-    room = moments.mean, moments.covariance, moments.even
-    moment_kernels.group_rows(source, index, offsets, cut, out, *room)
 
 
 def sum_classes(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
@@ -178,13 +168,9 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
 
 def _sort_side(source: Rows, side: Side, terms: LabelTerms | None) -> Rows:
     """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
-    if terms is None:
-        rows = np.take(source, side.index, axis=1)
-        sort_rows(rows)
-        return rows
-    rows = np.empty((len(source), len(side.index)), np.float32)
-    group_rows(source, side.index, side.offsets, terms.limit, rows, NO_MOMENTS)
-    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
+    rows = np.take(source, side.index, axis=1)
+    if terms is not None:
+        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
     sort_rows(rows)
     return rows
 

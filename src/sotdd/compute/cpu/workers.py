@@ -157,8 +157,7 @@ class Workers:
             for other in others:
                 other.result()
         finally:
-            for _ in numbers:  # whoever waits may be interrupted: nothing more is begun
-                pass
+            list(numbers)  # whoever waits may be interrupted: nothing more is begun
         if failures:
             raise failures[min(failures)]
         return [results[number] for number in range(len(all_items))]

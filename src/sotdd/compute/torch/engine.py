@@ -258,8 +258,7 @@ class TorchEngine:
     @torch.no_grad()
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
         """Do one piece of work per item, one after another: each fills the device."""
-        for item in items:
-            function(item)
+        list(map(function, items))
 
     def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""

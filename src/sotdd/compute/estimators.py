@@ -228,9 +228,9 @@ def _find_residuals(costs: Doubles, columns: Sequence[Doubles]) -> Doubles:
     padded[:, :count, 0], padded[:, :count, -1] = 1.0, costs
     for row, part in enumerate(columns):
         padded[row, :count, 1 : 1 + part.shape[1]] = part
-    finite = np.isfinite(padded).all(axis=1)
+    finite = np.isfinite(padded).all(axis=1, keepdims=True)
     if not finite.all():
-        padded = np.where(finite[:, None], padded, 0.0)
+        padded = np.where(finite, padded, 0.0)
     design = padded.reshape(len(costs), -1, _FOLDS, width).transpose(0, 2, 1, 3)  # (P, folds, rows, q + 2)
     products = design.transpose(0, 1, 3, 2) @ design
     whole = products.sum(axis=1)

@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,9 +26,7 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks import plain_torch
 from benchmarks.history import Run
-from sotdd import LabelledData
-from sotdd.compute.comparison import compare
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.drift.gate import Criteria, Gate
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 
@@ -223,18 +222,76 @@ def growth(turns: int, n: int = 10_000, d: int = 784, count: int = 1024) -> list
     ]
 
 
-def cores(turns: int, n: int = 10_000, d: int = 784, count: int = 512) -> list[Line]:
-    """One thread against two."""
-    data = [LabelledData.of(labelled(n, d, seed=seed)) for seed in (0, 1)]
-    recipe = sotdd.Projections.fit(data, n_projections=count)
-    one, two = turn_by_turn(
-        *(
-            lambda threads=threads: compare(data, [(0, 1)], recipe, 2, engine=CpuEngine(threads=threads))
-            for threads in (1, 2)
-        ),
-        turns=turns,
+def cores(turns: int, n: int = 10_000, d: int = 784) -> list[Line]:
+    """One core against more, as many as there are: a distance, one with its noise floor, and a matrix."""
+    pair = labelled(n, d), labelled(n, d, seed=1)
+    sets = {str(number): labelled(2000, 64, seed=number) for number in range(20)}
+    calls: dict[str, Callable[[], object]] = {
+        f"a distance (n = m = {n:,}, d = {d})": lambda: sotdd.distance(*pair, device="cpu"),
+        "the same with its noise floor": lambda: sotdd.distance(*pair, noise_floor=True, device="cpu"),
+        "`pairwise` of 20 × 2,000 × 64": lambda: sotdd.pairwise(sets, device="cpu"),
+    }
+    counts = [count for count in (1, 2, 4, 8, 16) if count <= len(os.sched_getaffinity(0))]
+
+    def limit(count: int, call: Callable[[], object]) -> None:
+        with threadpoolctl.threadpool_limits(count, user_api="blas"):
+            call()
+
+    lines = []
+    for what, call in calls.items():
+        one, *more = turn_by_turn(*(lambda count=count, call=call: limit(count, call) for count in counts), turns=turns)
+        ratios = ", ".join(f"{one / seconds:.1f} × on {count}" for count, seconds in zip(counts[1:], more, strict=True))
+        lines.append(Line(f"one core / more: {what}", ratios, "≥ half", one >= counts[-1] / 2 * more[-1]))
+    return lines
+
+
+def cold_start() -> list[Line]:
+    """Processor time of the first calls of an installation, against the same calls once they are compiled."""
+    code = """
+import time, numpy as np, sotdd
+rng = np.random.default_rng(0)
+for n, d in ((200, 5), (2000, 784)):
+    began = time.process_time()
+    sotdd.distance(*((rng.normal(size=(n, d)), rng.integers(2, size=n)) for _ in range(2)), device="cpu")
+    print(time.process_time() - began)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "OPENBLAS_NUM_THREADS": "1"}
+        runs = [
+            subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+            for _ in range(2)
+        ]
+    seconds = [sum(map(float, run.stdout.split())) for run in runs]
+    what = "first distances of an installation, d = 5 and 784 / the same compiled"
+    measured = f"{seconds[0] / seconds[1]:.1f} × ({seconds[0]:.1f} s of processor time)"
+    return [Line(what, measured, "≤ 4 s", seconds[0] <= 4)]
+
+
+def small_call(turns: int) -> list[Line]:
+    """Two hundred points in five features, against a plain call."""
+    pair = labelled(200, 5, 2), labelled(200, 5, 2, seed=1)
+    default, plain = turn_by_turn(
+        lambda: sotdd.distance(*pair), lambda: sotdd.distance(*pair, estimator="plain"), turns=3 * turns
     )
-    return [Line("one thread / two threads", f"{one / two:.2f} ×", "both cores", one >= 1.6 * two)]
+    measured = f"{default / plain:.2f} × ({1000 * default:.1f} ms)"
+    return [Line("a small call (n = m = 200, d = 5), default / plain", measured, "≤ 6 ms", default <= 0.006)]
+
+
+def gate(turns: int) -> list[Line]:
+    """What `sotdd check` does with a batch and a reference, against the distance of the two."""
+    lines = []
+    for rows, kept, classes, most in ((300, 4000, 10, 1.0), (2000, 20_000, 10, 4.0), (300, 4000, 200, 4.0)):
+        batch, reference = labelled(rows, 16, classes, seed=1), labelled(kept, 16, classes)
+        drift = sotdd.DriftReference.fit(reference)
+        known, opened = Gate("reference", drift), drift.open_batch(batch)
+        seconds, distance = turn_by_turn(
+            lambda known=known, opened=opened: known.judge(opened, Criteria(1), "batch"),
+            lambda reference=reference, batch=batch: sotdd.distance(reference, batch),
+            turns=turns,
+        )
+        what = f"the gate: {rows:,} rows against {kept:,}, {classes} classes / their distance"
+        lines.append(Line(what, f"{seconds / distance:.0f} × ({seconds:.2f} s)", f"≤ {most:g} s", seconds <= most))
+    return lines
 
 
 def memory(n: int = 60_000, d: int = 784, count: int = 10_000) -> list[Line]:
@@ -302,7 +359,10 @@ def main() -> None:
         lambda: against_torch(turns),
         lambda: classes(turns),
         lambda: growth(turns),
-        lambda: cores(turns),
+        lambda: cores(max(2, turns // 3)),
+        cold_start,
+        lambda: small_call(turns),
+        lambda: gate(max(2, turns // 3)),
         lambda: command_line(turns),
         lambda: memory(count=1000 if options.quick else 10_000),
     ]

@@ -13,7 +13,7 @@ import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
 from sotdd.compute.cpu import rows as cpu
 from sotdd.compute.kernels.quantiles import part_means
-from sotdd.compute.kernels.rows import group_rows, shift_rows, transport_rows
+from sotdd.compute.kernels.rows import shift_rows, transport_rows
 from sotdd.peers.features import FeaturesOnly
 from sotdd.projections import LabelLaw
 from sotdd.projections.moments import LabelTerms
@@ -41,12 +41,11 @@ class View:
         drawn = _recipe(data[0], FeaturesOnly(), n_projections, seed).draw(0, n_projections).features
         rows, offsets = [], []
         for one in data:
-            bounds, position = one.grouping()
+            bounds, order = cpu.group_points(one)
             values = np.empty((n_projections, one.n_points), np.float32)
-            cpu.project(cpu.scale_rows(one.rows(slice(None)), scaler), drawn, n_projections, values)
-            if position is not None:
-                group_rows(values, position)
-            rows.append(values)
+            points = slice(0, one.n_points)
+            cpu.project(cpu.scale_rows(one.rows(points), scaler), drawn, n_projections, values, points)
+            rows.append(np.ascontiguousarray(values[:, order]))
             offsets.append(bounds)
         return cls(rows, offsets, seed)
 

@@ -52,7 +52,7 @@ def test_what_kernels_call_is_compiled_into_them(module):
     names = vars(importlib.import_module(f"sotdd.compute.kernels.{module}"))
     kernels = {name: value for name, value in names.items() if isinstance(value, CPUDispatcher)}
     called = {name for kernel in kernels.values() for name in kernel.py_func.__code__.co_names if name in kernels}
-    assert {name for name in called if not kernels[name].targetoptions.get("forceinline")} == set()
+    assert {name for name in called if kernels[name].targetoptions.get("inline") != "always"} == set()
     for kernel in kernels.values():  # in loops that Numba makes parallel itself, a fault is a SystemError at best
         assert not kernel.targetoptions.get("parallel")
         assert kernel.targetoptions.get("boundscheck") is not False

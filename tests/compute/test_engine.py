@@ -78,7 +78,7 @@ def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, count, s
 def test_radix_sort(rows):
     """Any floats there are: zeros of both signs, subnormals, infinities."""
     ours = rows.copy()
-    kernels.radix_sort_rows(ours)
+    kernels.sort_large_classes(ours.view(np.uint32), np.array([0, rows.shape[1]]), np.zeros(1, np.int64))
     np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
 
 
@@ -123,8 +123,7 @@ def test_thread_settings_are_left_as_found(rng):
 
 def test_the_process_decides_how_many_threads():
     with threadpoolctl.threadpool_limits(1, user_api="blas"), Workers() as workers:
-        assert workers.each(lambda _: threading.get_ident(), range(50)).count(threading.get_ident()) == 0
-        assert len(set(workers.each(lambda _: threading.get_ident(), range(50)))) == 1
+        assert set(workers.each(lambda _: threading.get_ident(), range(50))) == {threading.get_ident()}
 
 
 @pytest.fixture

@@ -37,10 +37,11 @@ def pair():
 
 @pytest.mark.parametrize("cut", [math.inf, 1.0])
 def test_class_moments_against_slow_code(rng, cut):
-    rows = rng.normal(size=(3, 40)).astype(np.float32)
-    offsets = np.array([0, 7, 8, 40])
+    source, order = rng.normal(size=(3, 40)).astype(np.float32), rng.permutation(40)
+    offsets, rows = np.array([0, 7, 8, 40]), np.empty((3, 40), np.float32)
     mean, covariance, even = np.empty((3, 9)), np.empty((3, 9, 9)), np.empty((3, 3))
-    control_kernels.summarise_rows(rows, offsets, cut, mean, covariance, even)
+    control_kernels.group_rows(source, order, offsets, cut, rows, mean, covariance, even)
+    np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):
         by_point = np.empty((40, 9))
         for first, last in pairwise(offsets):

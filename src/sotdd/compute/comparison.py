@@ -18,7 +18,7 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, control_pair
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, Sorted
-from sotdd.compute.estimators import Controls, Estimate, Estimator, estimate_distance, estimates
+from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
 from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.compute.resampling import HALVINGS, Plan, Resample, find_distances, make_seed
 from sotdd.compute.run import Collector, choose_engine, run
@@ -34,8 +34,9 @@ Distances = dict[tuple[int, int], Distance]
 # What the controls of a dataset are made of takes this many numbers under every projection.
 _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
 
-# Pairs that are concluded together.
+# Pairs that are concluded together, and those of them that one thread fits.
 _TOGETHER = 256
+_FITTED = 16
 
 # At most this many are drawn before the first look.
 FIRST = 512
@@ -109,13 +110,13 @@ class PairCosts(Collector):
         """The mean costs of some pairs."""
         for number in some:
             self._refuse_lost_powers(number)
-        costs = self.costs[some.start : some.stop]
-        controls = self._engine.workers.each(self._control, some) if self._sides else [None] * len(some)
-        return estimates(costs if self.weights is None else costs * self.weights, controls)
-
-    def _control(self, number: int) -> Controls | None:
-        i, j = self._pairs[number]
-        return control_pair(self._sides[i], self._sides[j], self._p)
+        costs, sides = self.costs[some.start : some.stop], self._sides
+        costs = costs if self.weights is None else costs * self.weights
+        pairs = [self._pairs[number] for number in some] if sides else []
+        controls = [control_pair(sides[i], sides[j], self._p) for i, j in pairs] or [None] * len(some)
+        parts = [slice(start, start + _FITTED) for start in range(0, len(some), _FITTED)]
+        found = self._engine.workers.each(lambda part: estimates(costs[part], controls[part]), parts)
+        return [estimate for group in found for estimate in group]
 
     def _refuse_lost_powers(self, number: int) -> None:
         """Refuse powers that left float64, above or below."""

@@ -175,9 +175,16 @@ def estimates(costs: Doubles, controls: Sequence[Controls | None]) -> list[Estim
     units = np.where(largest == 0, 1.0, largest)  # squares are taken of numbers up to one
     plain = costs / units[:, None]
     left = plain.copy()
+    fitted: dict[int, Doubles] = {}
     for row, (of_pair, unit) in enumerate(zip(controls, units.tolist(), strict=True)):
-        if of_pair is not None and largest[row]:  # nothing is taken from the zero of a dataset and itself
-            _control(left[row], of_pair, unit)
+        if of_pair is None or not largest[row]:  # nothing is taken from the zero of a dataset and itself
+            continue
+        if of_pair.directions and count >= FEWEST_FITTED:
+            fitted[row] = of_pair.columns / unit
+        elif np.isfinite(of_pair.columns).all():
+            left[row] -= of_pair.columns[:, 0] / unit
+    if fitted:
+        left[list(fitted)] = _find_residuals(plain[list(fitted)], list(fitted.values()))
     reasons = _find_implausible(plain, left)
     for row, why in enumerate(reasons):
         if why is not None:
@@ -192,17 +199,6 @@ def estimates(costs: Doubles, controls: Sequence[Controls | None]) -> list[Estim
         unreliable = _judge_tails(left, plain)
     together = zip(names, units.tolist(), means, errors, unreliable, left, reasons, strict=True)
     return [Estimate(*found) for found in together]
-
-
-def _control(costs: Doubles, controls: Controls, unit: float) -> None:
-    """Take controls from costs (L,), in place."""
-    columns = controls.columns
-    finite = np.isfinite(columns).all(axis=0)
-    usable = (columns if finite.all() else columns[:, finite]) / unit
-    if controls.directions and len(costs) >= FEWEST_FITTED and usable.shape[1]:
-        costs[:] = _find_residuals(costs, usable)
-    elif usable.shape[1] == columns.shape[1]:
-        costs -= usable[:, 0]
 
 
 def _find_implausible(plain: Doubles, left: Doubles) -> list[Remark | None]:
@@ -221,31 +217,37 @@ def _find_implausible(plain: Doubles, left: Doubles) -> list[Remark | None]:
     ]
 
 
-def _find_residuals(costs: Doubles, columns: Doubles) -> Doubles:
-    """Costs (L,) less what columns (L, q) say of them by least squares, with an intercept that stays.
+def _find_residuals(costs: Doubles, columns: Sequence[Doubles]) -> Doubles:
+    """Costs (P, L) less what columns (L, q) of each row say of it by least squares, with an intercept that stays.
 
-    Each of the folds goes by the coefficients of all others. Columns that do not vary are left out, and the others
-    brought to size one.
+    Each of the folds goes by the coefficients of all others. Columns that do not vary, or are not finite, are left out,
+    and the others brought to size one.
     """
-    count, width = len(costs), columns.shape[1] + 2
-    columns = np.ldexp(columns, -np.frexp(np.abs(columns).max(axis=0))[1])  # so that their squares stay in float64
-    padded = np.zeros((-(-count // _FOLDS) * _FOLDS, width))  # rows of zeros add nothing to any product
-    padded[:count, 0], padded[:count, 1:-1], padded[:count, -1] = 1.0, columns, costs
-    design = padded.reshape(-1, _FOLDS, width).transpose(1, 0, 2)  # (folds, rows, q + 2)
-    products = design.transpose(0, 2, 1) @ design
-    whole = products.sum(axis=0)
-    squares = np.diagonal(whole)
-    varies = squares - whole[0] ** 2 / count > _CONSTANT**2 * squares
-    varies[0], varies[-1] = True, False
-    kept = np.flatnonzero(varies)
-    scale = np.sqrt(count / squares[kept])
-    others = whole - products
-    grams = others[:, kept[:, None], kept] * (scale[:, None] * scale)
-    grams += (_RIDGE * np.trace(grams, axis1=1, axis2=2))[:, None, None] * np.eye(len(kept))
-    coefficients = np.zeros((_FOLDS, width, 1))
-    coefficients[:, kept] = np.linalg.solve(grams, others[:, kept, -1:] * scale[:, None]) * scale[:, None]
-    coefficients[:, 0] = 0.0
-    residuals: Doubles = costs - (design @ coefficients)[:, :, 0].T.ravel()[:count]
+    count, width = costs.shape[1], max(part.shape[1] for part in columns) + 2
+    padded = np.zeros((len(costs), -(-count // _FOLDS) * _FOLDS, width))  # rows of zeros add nothing to any product
+    padded[:, :count, 0], padded[:, :count, -1] = 1.0, costs
+    for row, part in enumerate(columns):
+        padded[row, :count, 1 : 1 + part.shape[1]] = part
+    finite = np.isfinite(padded).all(axis=1, keepdims=True)
+    if not finite.all():
+        padded = np.where(finite, padded, 0.0)
+    sizes = np.frexp(np.abs(padded[:, :, 1:-1]).max(axis=1, keepdims=True))[1]
+    padded[:, :, 1:-1] = np.ldexp(padded[:, :, 1:-1], -sizes)  # so that their squares stay in float64
+    design = padded.reshape(len(costs), -1, _FOLDS, width).transpose(0, 2, 1, 3)  # (P, folds, rows, q + 2)
+    products = design.transpose(0, 1, 3, 2) @ design
+    whole = products.sum(axis=1)
+    squares = np.diagonal(whole, axis1=1, axis2=2)
+    varies = squares - whole[:, 0] ** 2 / count > _CONSTANT**2 * squares
+    varies[:, 0], varies[:, -1] = True, False
+    scale = np.where(varies, np.sqrt(count / np.where(varies, squares, 1.0)), 0.0)[:, None, :]
+    others = whole[:, None] - products
+    grams = others * (scale[..., None] * scale[:, :, None])
+    ridge = _RIDGE * np.trace(grams, axis1=2, axis2=3)[..., None]
+    grams += np.where(varies[:, None], ridge, 1.0)[..., None] * np.eye(width)
+    coefficients = np.linalg.solve(grams, (others[..., -1] * scale)[..., None]) * scale[..., None]
+    coefficients[:, :, 0] = 0.0
+    explained = (design @ coefficients)[..., 0].transpose(0, 2, 1).reshape(len(costs), -1)
+    residuals: Doubles = costs - explained[:, :count]
     return residuals
 
 

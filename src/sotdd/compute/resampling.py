@@ -6,6 +6,7 @@ projections go by.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -250,19 +251,25 @@ class Resample(Collector):
         self._weights: list[Doubles] = []
         self.n_projections: int | None = min(n_projections, max((plan.n_projections for plan in plans), default=0))
         self._total = sum(min(n_projections, plan.n_projections) * plan.count for plan in plans)
-        self._done = 0
+        self._done, self._reporting = 0, threading.Lock()
 
     def before_sorting(self, chunk: Projected) -> None:
         """Split the points of all plans that still look."""
         self._weights.append(chunk.block.importance)
-        for plan, batches, kept in zip(self._plans, self._batches, self._costs, strict=True):
-            if chunk.part.start >= plan.n_projections:
-                continue
-            points = plan.take_points(chunk)
-            for batch, costs in zip(batches, kept, strict=True):
-                costs.append(self._engine.split_costs(points, plan, batch))
-                self._done += len(points.rows) * len(batch)
-                self._report(self._done, self._total)
+        groups: dict[tuple[int, ...], list[int]] = {}  # plans with the same points, which are pooled once
+        for number, plan in enumerate(self._plans):
+            if chunk.part.start < plan.n_projections:
+                groups.setdefault(plan.members, []).append(number)
+        self._engine.each(lambda numbers: self._split(replace(chunk, _pools={}), numbers), list(groups.values()))
+
+    def _split(self, chunk: Projected, numbers: list[int]) -> None:
+        for number in numbers:
+            points = self._plans[number].take_points(chunk)
+            for batch, costs in zip(self._batches[number], self._costs[number], strict=True):
+                costs.append(self._engine.split_costs(points, self._plans[number], batch))
+                with self._reporting:
+                    self._done += len(points.rows) * len(batch)
+                    self._report(self._done, self._total)
 
     def costs(self) -> list[Doubles]:
         """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""

@@ -47,18 +47,13 @@ def exact_kernel(function: _F) -> _F:
 
 
 def step(function: _F) -> _F:
-    """Compile a part of kernels, into each of them.
+    """Make a part of kernels, written out in each of them before it is compiled: its sums are as the kernel's.
 
     A part that is called has two versions, its own and one beside the kernel's, which sum in another order. Which
     of them runs depends on whether the kernel was compiled in this process or comes from the cache; so the first
-    run would differ from later ones in the last bits.
+    run would differ from later ones in the last bits. To compile a part once more for itself takes as long again.
     """
-    return cast("_F", _compiled(fastmath=_FAST_SUMS, forceinline=True)(function))
-
-
-def exact_step(function: _F) -> _F:
-    """As `step`, with sums formed in the order in which they are written."""
-    return cast("_F", _compiled(fastmath=set(), forceinline=True)(function))
+    return cast("_F", _compiled(inline="always")(function))
 
 
 def _compile_cached(function: _F, liberties: set[str]) -> _F:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -38,12 +38,20 @@ class FurtherDraws:
         The law, if it is `Moments`.
     first, second
         (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
+    made
+        Terms that were made of parts of them, by where each begins.
     """
 
     own: LabelTerms
     law: Moments | None
     first: NDArray[np.float64]
     second: NDArray[np.float64]
+    made: dict[int, LabelTerms] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def nbytes(self) -> int:
+        """What the numbers take."""
+        return self.first.nbytes + self.second.nbytes
 
     def part(self, rows: slice) -> FurtherDraws:
         """Those of some consecutive projections."""
@@ -57,6 +65,12 @@ class FurtherDraws:
         second = [np.pad(found, ((0, 0), (0, 0), (0, less))) if less else found for found, less in shapes]
         own, first = LabelTerms.join([part.own for part in parts]), np.concatenate([part.first for part in parts])
         return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
+
+    def make_part(self, rows: slice) -> LabelTerms:
+        """The terms of a part, kept for whoever asks for the same part again."""
+        if rows.start not in self.made:
+            self.made[rows.start] = self.part(rows).make()
+        return self.made[rows.start]
 
     def make(self) -> LabelTerms:
         """The terms, then those of the further draws: weights (B, 1 + J) and coefficients (B, 1 + J, q)."""

@@ -18,8 +18,8 @@ from sotdd.projections.compiling import (
     add_multiple,
     butterflies,
     exact_kernel,
-    exact_step,
     kernel,
+    step,
     transpose,
     write_multiple,
 )
@@ -30,7 +30,7 @@ _two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), 
 _FINISHED = 64
 
 
-@exact_step
+@step
 def _transform(z: Floats, size: int) -> None:
     """Multiply the first ``size`` lines of z by H of that size: four levels at a time, then those that are left."""
     left = size
@@ -50,14 +50,14 @@ def _transform(z: Floats, size: int) -> None:
         left = stride
 
 
-@exact_step
-def _multiply_lines(z: Floats, factors: Floats) -> None:
+@step
+def _multiply_lines(z: Floats, factors: Floats, count: int) -> None:
     """Multiply the first lines of z, each by a factor of its own."""
-    for i in range(factors.size):
+    for i in range(count):
         write_multiple(z, LANES * i, factors[i], z, LANES * i)
 
 
-@exact_step
+@step
 def _fold(z: Floats, size: int, first: int, rows: int) -> None:
     """The levels of a transform that lead to rows first, …, first + rows - 1 alone; the rest is left to a smaller H."""
     stride = size // 2
@@ -68,73 +68,82 @@ def _fold(z: Floats, size: int, first: int, rows: int) -> None:
         stride //= 2
 
 
-@exact_step
-def _load(points: Floats, start: int, signs: Floats, z: Floats) -> None:
-    """Write points start, …, start + LANES - 1, times signs, as lanes of z; zeros where there are none."""
-    d, flat = points.shape[1], points.ravel()
-    here, whole = min(LANES, points.shape[0] - start), d - d % LANES
-    if here < LANES:
-        z[:] = np.float32(0.0)
-        whole = 0
-    z[LANES * d :] = np.float32(0.0)
+@step
+def _load(points: Floats, d: int, start: int, here: int, signs: Floats, z: Floats) -> None:
+    """Write points start, …, start + here - 1 of d features, times signs, as lanes of z; zeros where there are none."""
+    whole = d - d % LANES if here == LANES else 0
+    for i in range(LANES * whole, z.size):
+        z[i] = np.float32(0.0)
     for j in range(0, whole, LANES):
-        transpose(z, LANES * j, flat, start * d + j, d)
+        transpose(z, LANES * j, points, start * d + j, d)
     for lane in range(here):
         for j in range(whole, d):
-            z[LANES * j + lane] = flat[(start + lane) * d + j]
-    _multiply_lines(z, signs[:d])
+            z[LANES * j + lane] = points[(start + lane) * d + j]
+    _multiply_lines(z, signs, d)
 
 
-@exact_step
+@step
 def _products(z: Floats, basis: Floats, along: Floats) -> None:
     """Write products of the points in z with each row of ``basis``."""
-    along[:] = np.float32(0.0)
+    for i in range(along.size):
+        along[i] = np.float32(0.0)
     for j in range(basis.shape[1]):
         for k in range(basis.shape[0]):  # the inner loop, since a sum has to wait for itself
             add_multiple(along, LANES * k, basis[k, j], z, LANES * j)
 
 
-@exact_step
-def _write(z: Floats, along: Floats, lean: Floats, scales: Floats, start: int, out: Floats) -> None:
-    """Add what rows lean by, scale, and write values of points from ``start`` on to ``out`` (B, m)."""
-    here = min(LANES, out.shape[1] - start)
+@step
+def _write(
+    z: Floats, skipped: int, along: Floats, lean: Floats, scales: Floats, here: int, at: int, out: Floats
+) -> None:
+    """Add what rows lean by, scale, and write the values of these points to columns ``at`` and following of ``out``."""
     for top in range(0, out.shape[0], _FINISHED):
         below = min(top + _FINISHED, out.shape[0])
         for k in range(lean.shape[1]):
             for i in range(top, below):
-                add_multiple(z, LANES * i, lean[i, k], along, LANES * k)
+                add_multiple(z, LANES * (skipped + i), lean[i, k], along, LANES * k)
         for i in range(top, below):
             if here == LANES:
-                write_multiple(out[i], start, scales[i], z, LANES * i)
+                write_multiple(out[i], at, scales[i], z, LANES * (skipped + i))
             else:
                 for lane in range(here):
-                    out[i, start + lane] = scales[i] * z[LANES * i + lane]
+                    out[i, at + lane] = scales[i] * z[LANES * (skipped + i) + lane]
 
 
 @exact_kernel
 def project_rows(
-    points: Floats, signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, skipped: int, out: Floats
+    points: Floats,
+    d: int,
+    signs: Floats,
+    basis: Floats,
+    lean: Floats,
+    scales: Floats,
+    first: int,
+    skipped: int,
+    out: Floats,
+    at: int,
 ) -> None:
-    """Write scale_i · (u_i·x + Σ_j lean_ij (v_j·x)) for points x (m, d), u_i the rows of H·S₃·H·S₂·H·S₁.
+    """Write scale_i · (u_i·x + Σ_j lean_ij (v_j·x)) for points x, u_i the rows of H·S₃·H·S₂·H·S₁.
 
-    signs (3, D), basis (r, d) of rows v_j times the signs that points are multiplied by first, lean (B, r),
-    scales (B,), out (B, m) with contiguous rows. The rows are those from ``first`` + ``skipped`` on, of an aligned
-    power of two of them that begins at ``first``.
+    points (m · d,) one after another, signs (3, D), basis (r, d) of rows v_j times the signs that points are multiplied
+    by first, lean (B, r), scales (B,); columns ``at`` and following of out (B, n) are written. The rows are those from
+    ``first`` + ``skipped`` on, of an aligned power of two of them that begins at ``first``.
     """
     size, rows = signs.shape[1], 1
     while rows < skipped + out.shape[0]:
         rows *= 2
     z, along = np.empty(LANES * size, np.float32), np.empty(LANES * basis.shape[0], np.float32)
-    for start in range(0, points.shape[0], LANES):
-        _load(points, start, signs[0], z)
+    for start in range(0, points.size // d, LANES):
+        here = min(LANES, points.size // d - start)
+        _load(points, d, start, here, signs[0], z)
         _products(z, basis, along)
-        for step in range(3):  # one place for all transforms, since each is compiled anew
-            if step:
-                _multiply_lines(z, signs[step])
-            if step == 2:
+        for turn in range(3):  # one place for all transforms, since each is compiled anew
+            if turn:
+                _multiply_lines(z, signs[turn], size)
+            if turn == 2:
                 _fold(z, size, first, rows)
-            _transform(z, rows if step == 2 else size)
-        _write(z[LANES * skipped :], along, lean, scales, start, out)
+            _transform(z, rows if turn == 2 else size)
+        _write(z, skipped, along, lean, scales, here, at + start, out)
 
 
 @exact_kernel
@@ -153,9 +162,9 @@ def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats,
                 for shift in (32, 16, 8, 4, 2, 1):
                     shared ^= shared >> shift
                 z[LANES * j + lane] = signs[2, j] if shared & 1 == 0 else -signs[2, j]
-        for step in range(2):
-            if step:
-                _multiply_lines(z, signs[1])
+        for turn in range(2):
+            if turn:
+                _multiply_lines(z, signs[1], size)
             _transform(z, size)
         for j in range(features):
             for i in range(start, min(start + LANES, scales.size)):
@@ -174,9 +183,12 @@ def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, me
 
     Returns the row that lies farthest from the mean of the block.
     """
-    rows, inverse, unit = block.shape[0], 1.0 / reach, reach / reach.max()
-    mean[:] = 0.0
-    squares[:] = 0.0
+    rows, inverse, unit, most = block.shape[0], np.empty(reach.size), np.empty(reach.size), 0.0
+    for j in range(reach.size):
+        mean[j] = squares[j] = 0.0
+        inverse[j], most = 1.0 / reach[j], max(most, reach[j])
+    for j in range(reach.size):
+        unit[j] = reach[j] / most
     for i in range(rows):
         for j in range(mean.size):
             mean[j] += (np.float64(block[i, j]) - pivot[j]) * inverse[j]

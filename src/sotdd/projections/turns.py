@@ -59,8 +59,8 @@ class Turn:
     scales: Floats
     importance: NDArray[np.float64] | None
 
-    def write(self, points: Floats, first: int, out: Floats) -> None:
-        """Write the projections (B, m) of points (m, d) by B directions from ``first`` on."""
+    def write(self, points: Floats, first: int, out: Floats, at: int = 0) -> None:
+        """Write projections of points (m, d) by B directions from ``first`` on to columns ``at``, … of out (B, n)."""
         from sotdd.projections.kernels import project_rows
 
         last, whole = first + len(out), 1
@@ -69,7 +69,8 @@ class Turn:
         start = first // whole * whole  # the rows wanted are among these, which share most of the work
         rows = slice(first, last)
         signed = self.basis * self.signs[0, : self.basis.shape[1]]
-        project_rows(points, self.signs, signed, self.lean[rows], self.scales[rows], start, first - start, out)
+        drawn = self.signs, signed, self.lean[rows], self.scales[rows]
+        project_rows(points.reshape(-1), points.shape[1], *drawn, start, first - start, out, at)
 
     def write_directions(self, first: int, out: Floats) -> None:
         """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
@@ -119,11 +120,11 @@ class TurnedDirections:
         self.write(np.ascontiguousarray(points, np.float32), values)
         return values
 
-    def write(self, points: Floats, out: Floats) -> None:
-        """Write the projections (B, m) of points (m, d), whose rows and those of ``out`` are contiguous."""
+    def write(self, points: Floats, out: Floats, at: int = 0) -> None:
+        """Write the projections of points (m, d) to columns ``at``, … of out (B, n); both arrays are contiguous."""
         done = 0
         for turn, first, stop in self.parts:
-            turn.write(points, first, out[done : done + stop - first])
+            turn.write(points, first, out[done : done + stop - first], at)
             done += stop - first
 
     def write_columns(self, out: Floats) -> None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise as neighbours
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.cpu.rows import (
+    ITEM_VALUES,
+    NO_MOMENTS,
     Doubles,
     Layout,
     Rows,
@@ -47,16 +50,18 @@ from sotdd.compute.kernels.quantiles import part_means, row_losses
 from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.moments import LabelTerms
+from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+
+_Item = TypeVar("_Item")
 
 # Shares that sums over the points of a dataset are made in.
 _SHARES = 16
 
-# Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
-_ITEM_VALUES = 1 << 18
+# What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
+# multiplications; blocks of draws; rows of places.
+_ITEM_PRODUCTS, _DRAWN, _PLACES = 1 << 25, 4, 128
 
 
 class CpuEngine:
@@ -104,14 +109,13 @@ class CpuEngine:
         layouts = lay_out(datasets, chunk, degree, projections)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
-        drawn = Draws(self.workers, projections, draws, blocks=1)
+        drawn = Draws(self.workers, projections, draws, _DRAWN)
         for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
             part = slice(start, start + len(block))
             terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            found = [layout.moments for layout in layouts if layout.moments is not None]
-            here = slice(len(block))
-            moments = [ClassMoments(one.mean[here], one.covariance[here], one.even[here]) for one in found]
+            found = [layout.moments for layout in layouts if layout.moments is not NO_MOMENTS]
+            moments = [one.part(slice(len(block))) for one in found]
             yield Sorted(part, rows, block, terms, moments)
 
     def expect(self, projections: Projections, draws: int) -> None:
@@ -131,7 +135,7 @@ class CpuEngine:
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
         """W_p^p (B, P) of every pair of datasets: threads take a pair each, or some rows where there is one pair."""
         count, sizes = len(rows[0]), [part.shape[1] for part in rows]
-        costs = np.empty((count, len(pairs)))
+        costs = np.empty((len(pairs), count))
 
         def align(number: int) -> kernels.Overlaps | None:
             n, m = (sizes[side] for side in pairs[number])
@@ -139,14 +143,14 @@ class CpuEngine:
 
         def work(number: int, part: slice, overlaps: kernels.Overlaps | None) -> None:
             i, j = pairs[number]
-            costs[part, number] = kernels.transport_rows(rows[i][part], rows[j][part], p, overlaps)
+            kernels.transport_rows(rows[i][part], rows[j][part], p, overlaps, costs[number, part])
 
         if len(pairs) > 1:
             self.workers.each(lambda number: work(number, slice(None), align(number)), range(len(pairs)))
         else:
             steps, n_points = align(0), sum(sizes[side] for side in pairs[0])
             self.workers.each(lambda part: work(0, part, steps), _cut_rows(count, n_points))
-        return costs
+        return costs.T
 
     def label_places(self, moments: Sequence[ClassMoments], block: Block) -> list[Doubles]:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
@@ -155,12 +159,14 @@ class CpuEngine:
         places = [np.empty((count, 1 + draws.first.shape[1], 2)) for _ in moments]
 
         def work(part: slice) -> None:
-            drawn = draws.part(part).make()
+            drawn = draws.make_part(part)
             for of_data, out in zip(moments, places, strict=True):
-                known = of_data.mean[part], of_data.covariance[part], of_data.even[part]
-                moment_kernels.gaussian_places(*known, drawn.weights, drawn.coefficients, out[part])
+                known = of_data.part(part)
+                moment_kernels.gaussian_places(
+                    known.mean, known.covariance, known.even, drawn.weights, drawn.coefficients, out[part]
+                )
 
-        self.workers.each(work, [slice(start, start + BLOCK) for start in range(0, count, BLOCK)])
+        self.workers.each(work, [slice(start, start + _PLACES) for start in range(0, count, _PLACES)])
         return places
 
     def direction_values(self, moments: ClassMoments) -> Doubles:
@@ -181,6 +187,10 @@ class CpuEngine:
         places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _cut_rows(len(rows), rows.shape[1])
         self.workers.each(lambda part: row_losses(rows[part], places, means[part], edges, smooth, out[part]), parts)
         return out
+
+    def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+        """Do one piece of work per item: side by side where there are many, else each on all threads."""
+        list((self.workers.each if len(items) >= self.workers.count else map)(function, items))
 
     def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
@@ -243,17 +253,20 @@ class CpuEngine:
         if isinstance(drawn, Directions):
             with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        items: list[tuple[Layout, LabelledData, slice]] = []
+        items: list[tuple[Layout, LabelledData, list[slice]]] = []
         for layout in layouts:
             data, out = layout.data, layout.rows[:count]
             if isinstance(data, ProjectedPoints):
                 out[...] = data.rows[here]
             elif layout.twin is None and not (layout.sparse and project_stored(data, drawn, scaler, self.workers, out)):
-                items += [(layout, data, points) for points in data.blocks()]
+                blocks = data.blocks()
+                size = 1 + _ITEM_PRODUCTS // (count * data.n_features * (blocks[0].stop - blocks[0].start))
+                items += [(layout, data, blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
-        def work(item: tuple[Layout, LabelledData, slice]) -> None:
-            layout, data, points = item
-            project(scale_rows(data.rows(points), scaler, data.name), drawn, tile, layout.rows[:count, points])
+        def work(item: tuple[Layout, LabelledData, list[slice]]) -> None:
+            layout, data, blocks = item
+            for points in blocks:
+                project(scale_rows(data.rows(points), scaler, data.name), drawn, tile, layout.rows[:count], points)
 
         self.workers.each(work, items)
         for layout in layouts:
@@ -273,37 +286,28 @@ def _share_blocks(data: LabelledData) -> list[list[slice]]:
 
 def _cut_rows(count: int, n_points: int) -> list[slice]:
     """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
-    size = max(1, min(BLOCK, _ITEM_VALUES // n_points))
+    size = max(1, ITEM_VALUES // n_points)
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
 def _finish(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
-    rows = layout.rows[part]
-    if layout.position is not None:
-        kernels.group_rows(rows, layout.position)
-    if layout.moments is not None:
-        room = layout.moments.mean[part], layout.moments.covariance[part], layout.moments.even[part]
-        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *room)
-    terms = _find_terms(rows, layout, block.terms.part(part), start + part.start)
-    kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)
-    edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
+    rows, drawn, first = layout.rows[part], block.terms.part(part), start + part.start
+    room, how = layout.moments.part(part), (layout.order, layout.offsets, drawn.limit)
+    moment_kernels.group_rows(rows, *how, rows, room.mean, room.covariance, room.even)
+    terms = find_class_terms(rows, layout.offsets, drawn)
+    fits = (np.abs(terms) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits))
+        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, first + line)
+    kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)
     else:
         sort_rows(rows)
+    edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
     # Sorted values carry anything that is not finite at their ends.
     finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
     if not finite.all():
-        raise describe_overflow(layout.data.name, start + part.start + int(np.argmin(finite)))
+        raise describe_overflow(layout.data.name, first + int(np.argmin(finite)))
     return terms
-
-
-def _find_terms(rows: Rows, layout: Layout, terms: LabelTerms, start: int) -> Doubles:
-    """Class terms, or an error that says why there are none."""
-    result = find_class_terms(rows, layout.offsets, terms)
-    fits = (np.abs(result) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
-    if not fits.all():
-        line = int(np.argmin(fits))
-        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), terms, line, start + line)
-    return result

@@ -34,8 +34,10 @@ _TILE = 4 * BLOCK
 _TILE_BYTES = 128 << 20
 _DRAW_BYTES = 64 << 20
 
-# How many tiles are in memory at a time: points are converted to float32 once for all of them.
+# How many tiles are in memory at a time: points are converted to float32 once for all of them. Of few points twice as
+# many, in no more than this.
 _TILES = 2
+_FEW_BYTES = 32 << 20
 
 # A mean this many times the spread takes digits from a difference of two sums in float64: such points are made dense.
 _FAR = 1e6
@@ -43,11 +45,16 @@ _FAR = 1e6
 # What one stored value under one projection costs, in operations of a matrix product and in additions of a transform.
 _OF_PRODUCT, _OF_TRANSFORM = 8.0, 4.0
 
-# Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
-_ITEM_VALUES = 1 << 17
+# Values that a thread works on at a time: with their copies, a second-level cache's worth.
+ITEM_VALUES = 1 << 17
+# Of splits so many times as many where threads share the work, since each call has them wait for one another.
+_SHARED = 8
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
+
+# Where nobody asks for class moments.
+NO_MOMENTS = ClassMoments(np.empty((0, 0)), np.empty((0, 0, 0)), np.empty((0, 0)))
 
 
 def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
@@ -63,11 +70,12 @@ def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "da
     return result
 
 
-def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
-    """Write the feature projections (B, m) of points (m, d)."""
+def project(features: Rows, drawn: Drawn, tile: int, rows: Rows, points: slice) -> None:
+    """Write the feature projections of points (m, d) to these columns of rows (B, n)."""
+    out = rows[:, points]
     with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
         if isinstance(drawn, TurnedDirections):
-            drawn.write(features, out)
+            drawn.write(features, rows, points.start)
             return
         if not isinstance(drawn, Directions):
             out[...] = drawn(features)
@@ -86,7 +94,7 @@ def clamp_rows(rows: Rows, drawn: Directions | TurnedDirections) -> None:
 def sum_classes(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
     """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
     sums = np.empty((len(rows), len(offsets) - 1))
-    kernels.class_sums(rows, offsets, terms.coefficients, terms.degrees, terms.limit, sums)
+    kernels.class_sums(rows, offsets, terms.coefficients, terms.limit, sums)
     return sums
 
 
@@ -108,7 +116,7 @@ def sort_rows(rows: Rows) -> None:
     if rows.shape[1] < SHORT_ROW:
         rows.sort(axis=1)
     else:
-        kernels.radix_sort_rows(rows)
+        sort_classes(rows, np.array([0, rows.shape[1]]))
 
 
 def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
@@ -118,7 +126,7 @@ def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
     all classes of up to twice the same size, so that many small classes cost no more than a few.
     """
     sizes = np.diff(offsets)
-    kernels.sort_large_classes(rows, offsets, np.flatnonzero(sizes >= SHORT_ROW))
+    kernels.sort_large_classes(rows.view(np.uint32), offsets, np.flatnonzero(sizes >= SHORT_ROW))
     doublings = np.ceil(np.log2(sizes)).astype(np.int64)
     for doubling in np.unique(doublings[(sizes > 1) & (sizes < SHORT_ROW)]):
         classes = np.flatnonzero((doublings == doubling) & (sizes < SHORT_ROW))
@@ -141,27 +149,27 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
     overlaps = None if n == m else Overlaps.of(n, m)
     costs = np.empty((len(pool.rows), len(numbers), len(plan.orders)))
 
+    values = ITEM_VALUES if workers.count == 1 else _SHARED * ITEM_VALUES
+
     def work(item: tuple[int, slice]) -> None:
         at, share = item
-        left, right = plan.draw(numbers[at])
-        size = max(1, _ITEM_VALUES // (n + m))
-        for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
-            part = slice(start, stop)
-            a, b = (_sort_side(pool, part, side, labels=plan.labels) for side in (left, right))
+        sides, size = plan.draw(numbers[at]), max(1, values // (n + m))
+        for start in range(share.start, share.stop, size):
+            part = slice(start, min(start + size, share.stop))
+            rows, terms = pool.rows[part], pool.terms.part(part) if plan.labels else None
+            a, b = (_sort_side(rows, side, terms) for side in sides)
             for column, p in enumerate(plan.orders):
                 costs[part, at, column] = transport_rows(a, b, p, overlaps)
 
-    shares = _share_rows(len(pool.rows), -(-2 * workers.count // len(numbers)))
+    shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1)
     workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
     return costs
 
 
-def _sort_side(pool: Pool, part: slice, side: Side, *, labels: bool) -> Rows:
+def _sort_side(source: Rows, side: Side, terms: LabelTerms | None) -> Rows:
     """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
-    rows = np.empty((part.stop - part.start, len(side.index)), np.float32)
-    kernels.take_columns(pool.rows[part], side.index, rows)
-    if labels:
-        terms = pool.terms.part(part)
+    rows = np.take(source, side.index, axis=1)
+    if terms is not None:
         kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
     sort_rows(rows)
     return rows
@@ -182,9 +190,9 @@ class Layout:
 
     data: Points
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
-    position: NDArray[np.integer] | None  # (n,) index of each point among grouped points
+    order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
-    moments: ClassMoments | None  # (chunk, …) where they are asked for
+    moments: ClassMoments  # (chunk, …) where they are asked for
     sparse: bool = False  # whether points are multiplied as they are stored
     by_class: bool = False  # whether each class is sorted on its own
     twin: int | None = None  # an earlier dataset with the same features, if there is one
@@ -197,15 +205,24 @@ def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, projections: Proj
         data, by_class = (seen.data, True) if isinstance(seen, ByClass) else (seen, False)
         rows = np.empty((chunk, data.n_points), np.float32)
         if isinstance(data, ProjectedPoints):
-            layouts.append(Layout(data, *data.grouping(), rows, None))
+            layouts.append(Layout(data, *group_points(data), rows, NO_MOMENTS))
             continue
         known = degree + 1
         room = ClassMoments(np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
         sparse = isinstance(data.features, SparseRows) and multiplies_stored(data, projections)
         twin = _find_twin(data, [layout.data for layout in layouts])
-        moments = room if degree and not by_class else None
-        layouts.append(Layout(data, *data.grouping(), rows, moments, sparse, by_class, twin))
+        moments = room if degree and not by_class else NO_MOMENTS
+        layouts.append(Layout(data, *group_points(data), rows, moments, sparse, by_class, twin))
     return layouts
+
+
+def group_points(data: Points) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The class boundaries (C + 1,), and the points (n,) class by class."""
+    offsets, position = data.grouping()
+    order = np.arange(data.n_points)
+    if position is not None:
+        order[position] = order.copy()
+    return offsets, order
 
 
 def _find_twin(data: LabelledData, earlier: Sequence[object]) -> int | None:
@@ -222,7 +239,8 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
     n_points, size = max(1, sum(distinct.values())), projections.turn_size
     by_rows, by_draws = _TILE_BYTES // (4 * n_points), _DRAW_BYTES // (8 * projections.n_features * _TILES)
     tile = max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
-    chunk = -(-wanted // tile) * tile if wanted else _TILES * tile
+    few = 8 * _TILES * tile * n_points <= _FEW_BYTES
+    chunk = -(-wanted // tile) * tile if wanted else (1 + few) * _TILES * tile
     if size is not None and not wanted:  # a turn's projections share most of their work: all of it, or a power of two
         fitting = _TILES * _TILE_BYTES // (4 * n_points)
         chunk = max(chunk, min(size, 1 << max(BLOCK, fitting).bit_length() - 1))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 from sotdd.basics.checks import check_count
 from sotdd.basics.threads import find_libraries, serial_blas
-from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.draws import BLOCK, Block, FurtherDraws, Laws
+from sotdd.projections.moments import Moments
 from sotdd.projections.recipe import Projections
 
 _Item = TypeVar("_Item")
@@ -35,13 +37,14 @@ class Workers:
     def __init__(self, threads: int | None = None) -> None:
         self.threads: int | None = None if threads is None else check_count(threads, "threads")
         self._pool: ThreadPoolExecutor
-        self.count: int = 0  # threads at work
+        self._here = threading.local()
+        self.count: int = 0  # threads at work, the caller's among them
 
     def __enter__(self) -> Workers:
         """Start the threads."""
         share = serial_blas.enter()
         self.count = self.threads or share
-        self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="sotdd", initializer=_begin_thread)
+        self._pool = ThreadPoolExecutor(max(1, self.count - 1), thread_name_prefix="sotdd", initializer=_begin_thread)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -51,45 +54,58 @@ class Workers:
         finally:
             serial_blas.leave()
 
+    @property
+    def free(self) -> int:
+        """How many threads work begun here is shared among: this one alone, where it is part of such work."""
+        return 1 if getattr(self._here, "busy", False) else self.count
+
     def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
-        """Begin one piece of work."""
+        """Begin one piece of work beside what the caller does."""
         return self._pool.submit(function, *args, **kwargs)
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item and wait; the first failure, in the order of items, is raised.
 
-        Threads take the next item themselves: to hand over thousands of them would be work for one thread.
+        The caller and other threads take the next item themselves: to hand over thousands of them would be work for
+        one thread. A single item is the caller's, so small work meets no other thread.
         """
         all_items = list(items)
         results: dict[int, _Result] = {}
         failures: dict[int, BaseException] = {}
-        numbers = iter(range(len(all_items)))
-        taking, stopped = threading.Lock(), threading.Event()
+        numbers = iter(range(len(all_items)))  # whose next is one step of the interpreter
 
         def take_items() -> None:
-            while not stopped.is_set():
-                with taking:
-                    number = next(numbers, None)
-                if number is None:
-                    return
+            self._here.busy = True
+            for number in numbers:
                 try:
                     results[number] = function(all_items[number])
                 except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
                     failures[number] = error
-                    stopped.set()
+                if failures:
+                    break
+            self._here.busy = False
 
-        many = min(self.count, len(all_items))
+        if self.free == 1:
+            return [function(item) for item in all_items]
+        others = [self._pool.submit(take_items) for _ in range(min(self.count, len(all_items)) - 1)]
         try:
-            for future in [self._pool.submit(take_items) for _ in range(many)]:
-                future.result()
+            take_items()
+            for other in others:
+                other.result()
         finally:
-            stopped.set()  # whoever waits may be interrupted, and a thread may not start
+            list(numbers)  # whoever waits may be interrupted: nothing more is begun
         if failures:
             raise failures[min(failures)]
         return [results[number] for number in range(len(all_items))]
 
 
 # ------------------------------------------------------------------ projections drawn ahead
+
+
+# Further draws follow from the label law and the seed alone. Those of so many chunks, no larger than this, are kept
+# for the next comparison: to make them takes longer than a small comparison.
+_KEPT, _KEPT_BYTES = 2, 12 << 20
+_kept: dict[Hashable, FurtherDraws] = {}
 
 
 class Draws:
@@ -111,15 +127,16 @@ class Draws:
         self.projections: Projections = projections
         self.more: int = more
         self._workers, self._size = workers, BLOCK * blocks
-        self._begun: deque[list[Future[Block]]] = deque()
+        self._begun: deque[tuple[list[Future[Block]], Hashable, FurtherDraws | None]] = deque()
 
     def begin(self, part: slice) -> None:
         """Begin to draw some projections, those that follow on what was begun last."""
-        starts = range(part.start, part.stop, self._size)
-        draw, size = self.projections.draw, self._size
-        self._begun.append(
-            [self._workers.submit(draw, start, min(start + size, part.stop), self.more) for start in starts]
-        )
+        name = self._name(part)
+        kept = _kept.get(name)
+        more, size = (self.more, self._size) if kept is None else (0, part.stop - part.start)
+        starts, draw = range(part.start, part.stop, size), self.projections.draw
+        futures = [self._workers.submit(draw, start, min(start + size, part.stop), more) for start in starts]
+        self._begun.append((futures, name, kept))
 
     def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:
         """Draw one part after another, this many begun at a time: where it starts, and what was drawn.
@@ -129,4 +146,19 @@ class Draws:
         for number, part in enumerate(parts):
             for later in parts[number + len(self._begun) : number + ahead]:
                 self.begin(later)
-            yield part.start, Block.join([drawing.result() for drawing in self._begun.popleft()])
+            futures, name, kept = self._begun.popleft()
+            block = Block.join([drawing.result() for drawing in futures])
+            if kept is not None:
+                block = replace(block, draws=kept)
+            elif name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
+                _kept[name] = block.draws
+                for old in list(_kept)[:-_KEPT]:
+                    _kept.pop(old, None)
+            yield part.start, block
+
+    def _name(self, part: slice) -> Hashable:
+        """What the further draws of some projections follow from; None where they are a law of the user's own."""
+        laws = self.projections.source
+        if not self.more or not isinstance(laws, Laws) or type(laws.label) is not Moments:
+            return None
+        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self.more

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, exact_step, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 
 # --------------------------------------------------------------------------- points
 
@@ -37,33 +37,24 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, clas
 
 
 @step
-def _even_sums(members: Floats, sums: Doubles) -> float:
-    """Add Σ t^2, Σ t^4 and Σ t^6 over a class to ``sums``; returns Σ t."""
+def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: Doubles, even: Doubles) -> None:
+    """Write the mean of t over a class, then those of t^k / k!, k = 1, …, D, for t cut to ±cut, to moments (D + 1,).
+
+    Add Σ t^2, Σ t^4 and Σ t^6 to ``even``, without a cut. D is a multiple of four: as many orders per sweep, so that
+    memory is read and written once in four.
+    """
     total = s2 = s4 = s6 = 0.0
     for i in range(members.size):
         t = np.float64(members[i])
         square = t * t
-        fourth = square * square
         total += t
         s2 += square
-        s4 += fourth
-        s6 += fourth * square
-    sums[0] += s2
-    sums[1] += s4
-    sums[2] += s6
-    return total
-
-
-@step
-def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: Doubles) -> None:
-    """Write the mean of t^k / k! over a class for k = 1, …, D, t cut to ±cut; D is a multiple of four.
-
-    Four orders per sweep, so that memory is read and written once in four.
-    """
-    for i in range(members.size):
+        s4 += square * square
+        s6 += square * square * square
         powers[i] = 1.0
-    factorial = 1.0
-    for order in range(0, moments.size, 4):
+    even[0], even[1], even[2] = even[0] + s2, even[1] + s4, even[2] + s6
+    moments[0], scale = total / members.size, np.float64(members.size)
+    for order in range(1, moments.size, 4):
         s1 = s2 = s3 = s4 = 0.0
         for i in range(members.size):
             t = np.float64(min(max(members[i], -cut), cut))
@@ -71,47 +62,53 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
             v2 = v1 * t
             v3 = v2 * t
             v4 = v3 * t
-            s1 += v1
-            s2 += v2
-            s3 += v3
-            s4 += v4
+            s1, s2, s3, s4 = s1 + v1, s2 + v2, s3 + v3, s4 + v4
             powers[i] = v4
-        sums = (s1, s2, s3, s4)
-        for k in range(4):
-            factorial *= order + k + 1
-            moments[order + k] = sums[k] / (members.size * factorial)
+        moments[order], moments[order + 1], moments[order + 2], moments[order + 3] = s1, s2, s3, s4
+        for k in range(order, order + 4):
+            scale *= k
+            moments[k] /= scale
 
 
 @kernel
-def summarise_rows(
-    rows: Floats, offsets: Integers, cut: float, mean: Doubles, covariance: Doubles, even: Doubles
+def group_rows(
+    source: Floats,
+    index: Integers,
+    offsets: Integers,
+    cut: float,
+    out: Floats,
+    mean: Doubles,
+    covariance: Doubles,
+    even: Doubles,
 ) -> None:
-    """Write mean (B, D + 1) and covariance (B, D + 1, D + 1), over points, of what is known of their class.
+    """Bring the points of each row together by class, and sum up what is known of their classes.
 
-    That is the mean of t, then the moments of orders 1, …, D of t cut to ±cut. Also the means (B, 3) over
-    points of t^2/2!, t^4/4! and t^6/6!, without a cut. rows (B, n) are feature projections t grouped by class.
+    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. What is
+    known of a class is the mean of t, then the moments of orders 1, …, D of t cut to ±cut: write their mean (B, D + 1)
+    and covariance (B, D + 1, D + 1) over points. Also the means (B, 3) over points of t^2/2!, t^4/4! and t^6/6!,
+    without a cut. With mean (B, 0) points are grouped, and that is all.
     """
-    n, known = rows.shape[1], mean.shape[1]
-    powers, moments = np.empty(n), np.empty(known)
-    bound = np.float32(cut)
-    for line in range(rows.shape[0]):
-        centre, products = mean[line], covariance[line]
-        centre[:] = 0.0
-        products[:, :] = 0.0
-        even[line, :] = 0.0
+    n, known = index.size, mean.shape[1]
+    row, powers, moments = np.empty(n, np.float32), np.empty(n), np.empty(known)
+    for line in range(out.shape[0]):
+        for i in range(n):
+            row[i] = source[line, index[i]]
+        for i in range(n):
+            out[line, i] = row[i]
+        if known == 0:
+            continue
+        centre, products, squares = mean[line], covariance[line], even[line]
+        centre[:], products[:, :], squares[:] = 0.0, 0.0, 0.0
         for c in range(offsets.size - 1):
-            first, last = offsets[c], offsets[c + 1]
-            moments[0] = _even_sums(rows[line, first:last], even[line]) / (last - first)
-            _class_moments(rows[line, first:last], bound, powers, moments[1:])
-            share = (last - first) / n
+            members = row[offsets[c] : offsets[c + 1]]
+            _class_moments(members, np.float32(cut), powers, moments, squares)
+            share = members.size / n
             for i in range(known):
                 weighted = share * moments[i]
                 centre[i] += weighted
                 for j in range(i + 1):
                     products[i, j] += weighted * moments[j]
-        even[line, 0] /= 2.0 * n
-        even[line, 1] /= 24.0 * n
-        even[line, 2] /= 720.0 * n
+        squares[0], squares[1], squares[2] = squares[0] / (2.0 * n), squares[1] / (24.0 * n), squares[2] / (720.0 * n)
         for i in range(known):
             for j in range(i + 1):
                 products[i, j] -= centre[i] * centre[j]
@@ -120,35 +117,15 @@ def summarise_rows(
 
 @kernel
 def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even: Doubles) -> None:
-    """Write what `summarise_rows` takes means of, as sums: (B, C, D + 1) over classes, and (B, 3) over all points."""
-    powers, moments = np.empty(rows.shape[1]), np.empty(sums.shape[2] - 1)
-    bound = np.float32(cut)
+    """Write what `group_rows` takes means of, as sums: (B, C, D + 1) over classes, and (B, 3) over all points."""
+    powers = np.empty(rows.shape[1])
+    even[:, :] = 0.0
     for line in range(rows.shape[0]):
-        even[line, :] = 0.0
         for c in range(offsets.size - 1):
             members = rows[line, offsets[c] : offsets[c + 1]]
-            sums[line, c, 0] = _even_sums(members, even[line])
-            _class_moments(members, bound, powers, moments)
-            for k in range(moments.size):
-                sums[line, c, k + 1] = moments[k] * members.size
-
-
-@step
-def _place(
-    mean: Doubles, covariance: Doubles, half_square: float, weight: float, orders: Integers, values: Doubles, count: int
-) -> tuple[float, float]:
-    """Mean and variance of a dataset's projected points with the label terms of one draw."""
-    # Of the variance of t, what lies within classes: the rest comes with the class means.
-    variance = weight * weight * max(0.0, 2 * half_square - mean[0] * mean[0] - covariance[0, 0])
-    place = 0.0
-    for i in range(count):
-        at, value = orders[i], values[i]
-        place += value * mean[at]
-        half = 0.5 * value * covariance[at, at]
-        for j in range(i):
-            half += values[j] * covariance[at, orders[j]]
-        variance += 2 * value * half
-    return place, max(0.0, variance)
+            _class_moments(members, np.float32(cut), powers, sums[line, c], even[line])
+            for k in range(sums.shape[2]):
+                sums[line, c, k] *= members.size
 
 
 @kernel
@@ -159,22 +136,30 @@ def gaussian_places(
 
     weights (B, J) and coefficients (B, J, D') of the polynomials, lowest order first, orders beyond D left out.
     """
-    degree = min(mean.shape[1] - 1, coefficients.shape[2] - 1)
-    orders, values = np.empty(degree + 1, np.int64), np.empty(degree + 1)
-    factorials = np.ones(degree + 1)
-    for k in range(1, degree + 1):
+    known = min(mean.shape[1], coefficients.shape[2])
+    orders, values, factorials = np.empty(known + 1, np.int64), np.empty(known + 1), np.empty(known)
+    factorials[0] = 1.0
+    for k in range(1, known):
         factorials[k] = factorials[k - 1] * k
     for line in range(out.shape[0]):
+        centre, products = mean[line], covariance[line]
+        # Of the variance of t, what lies within classes: the rest comes with the class means.
+        within = max(0.0, 2 * even[line, 0] - centre[0] * centre[0] - products[0, 0])
         for draw in range(out.shape[1]):
-            weight = weights[line, draw]
-            orders[0], values[0], count = 0, weight, 1
-            for k in range(1, degree + 1):
-                value = coefficients[line, draw, k]
-                if value != 0.0:
-                    orders[count], values[count] = k, value * factorials[k]
-                    count += 1
-            place, variance = _place(mean[line], covariance[line], even[line, 0], weight, orders, values, count)
-            out[line, draw, 0], out[line, draw, 1] = place, math.sqrt(variance)
+            weight, drawn, count = weights[line, draw], coefficients[line, draw], 1
+            orders[0], values[0] = 0, weight
+            for k in range(1, known):  # without branches, since which orders are drawn is random
+                orders[count], values[count] = k, drawn[k] * factorials[k]
+                count += int(drawn[k] != 0.0)
+            place, variance = 0.0, weight * weight * within
+            for i in range(count):
+                at, value = orders[i], values[i]
+                place += value * centre[at]
+                half = 0.5 * value * products[at, at]
+                for j in range(i):
+                    half += values[j] * products[at, orders[j]]
+                variance += 2 * value * half
+            out[line, draw, 0], out[line, draw, 1] = place, math.sqrt(max(0.0, variance))
 
 
 @exact_kernel
@@ -184,22 +169,17 @@ def gaussian_gaps(a: Doubles, b: Doubles, p: float, out: Doubles) -> None:
     Of W_2² between Gaussians with means and standard deviations a and b (B, J, 2), of the squared gap between means,
     and of the sum of variances, each to the power p/2. Nothing is fused: both orders of a and b give the same bits.
     """
-    draws = a.shape[1]
+    others = a.shape[1] - 1
     for line in range(a.shape[0]):
         cost = gap = variance = 0.0
-        for draw in range(1, draws):
-            first, second, third = _powers(a[line, draw], b[line, draw], p)
+        for number in range(1, others + 2):
+            draw = number if number <= others else 0
+            if draw == 0:
+                cost, gap, variance = -cost / others, -gap / others, -variance / others
+            apart, root = a[line, draw, 0] - b[line, draw, 0], a[line, draw, 1] - b[line, draw, 1]
+            first, second = apart * apart + root * root, apart * apart
+            third = a[line, draw, 1] * a[line, draw, 1] + b[line, draw, 1] * b[line, draw, 1]
+            if p != 2.0:
+                first, second, third = first ** (0.5 * p), second ** (0.5 * p), third ** (0.5 * p)
             cost, gap, variance = cost + first, gap + second, variance + third
-        first, second, third = _powers(a[line, 0], b[line, 0], p)
-        out[line, 0] = first - cost / (draws - 1)
-        out[line, 1] = second - gap / (draws - 1)
-        out[line, 2] = third - variance / (draws - 1)
-
-
-@exact_step
-def _powers(a: Doubles, b: Doubles, p: float) -> tuple[float, float, float]:
-    gap, root = a[0] - b[0], a[1] - b[1]
-    squares = gap * gap + root * root, gap * gap, a[1] * a[1] + b[1] * b[1]
-    if p == 2.0:
-        return squares
-    return squares[0] ** (0.5 * p), squares[1] ** (0.5 * p), squares[2] ** (0.5 * p)
+        out[line, 0], out[line, 1], out[line, 2] = cost, gap, variance

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 
+Bits = NDArray[np.uint32]
+
 # How many values a polynomial is evaluated on at a time: small enough to stay in the first cache.
 _TILE = 1024
 
@@ -63,64 +65,31 @@ def multiply_stored(
 
 
 @kernel
-def group_rows(rows: Floats, position: Integers) -> None:
-    """Bring the points of each class together: value i of every row moves to position[i]."""
-    grouped = np.empty(rows.shape[1], np.float32)
-    for line in range(rows.shape[0]):
-        row = rows[line]
-        for i in range(row.size):
-            grouped[position[i]] = row[i]
-        row[:] = grouped
-
-
-@kernel
-def take_columns(rows: Floats, index: Integers, out: Floats) -> None:
-    """Write the chosen values of every row: value index[i] becomes value i."""
-    for line in range(rows.shape[0]):
-        row, taken = rows[line], out[line]
-        for i in range(index.size):
-            taken[i] = row[index[i]]
-
-
-@step
-def _polynomial(x: Floats, coefficients: Doubles, degree: int, cut: np.float32, y: Doubles) -> None:
-    """Horner's rule at x cut to ±cut, four steps per sweep, so that memory is read and written once in four."""
-    y[:] = coefficients[degree]
-    j = degree
-    while j >= 4:
-        c3, c2, c1, c0 = coefficients[j - 1], coefficients[j - 2], coefficients[j - 3], coefficients[j - 4]
-        for i in range(x.size):
-            v = np.float64(min(max(x[i], -cut), cut))
-            y[i] = (((y[i] * v + c3) * v + c2) * v + c1) * v + c0
-        j -= 4
-    while j >= 1:
-        c0 = coefficients[j - 1]
-        for i in range(x.size):
-            y[i] = y[i] * np.float64(min(max(x[i], -cut), cut)) + c0
-        j -= 1
-
-
-@kernel
-def class_sums(
-    rows: Floats, offsets: Integers, coefficients: Doubles, degrees: Integers, cut: float, sums: Doubles
-) -> None:
+def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, cut: float, sums: Doubles) -> None:
     """Write the sum of each row's polynomial, at values cut to ±cut, over each class, in float64.
 
-    rows (B, n) grouped by class, offsets (C + 1,), coefficients (B, D + 1) lowest order
-    first, degrees (B,), sums (B, C).
+    rows (B, n) grouped by class, offsets (C + 1,), coefficients (B, D + 1) lowest order first, sums (B, C). By
+    Horner's rule, four steps per sweep, so that memory is read and written once in four.
     """
-    bound = np.float32(cut)
-    values = np.empty(rows.shape[1], np.float64)
+    low, high, values = np.float32(-cut), np.float32(cut), np.empty(rows.shape[1])
     for line in range(rows.shape[0]):
-        row = rows[line]
-        start = 0
-        while start < row.size:
-            stop = min(start + _TILE, row.size)
-            _polynomial(row[start:stop], coefficients[line], degrees[line], bound, values[start:stop])
-            start = stop
+        row, drawn, width = rows[line], coefficients[line], coefficients.shape[1]
+        while width > 1 and drawn[width - 1] == 0.0:
+            width -= 1
+        for start in range(0, row.size, _TILE):
+            x, y = row[start : start + _TILE], values[start : start + _TILE]
+            for i in range(x.size):
+                y[i] = 0.0
+            for j in range((width - 1) // 4 * 4, -1, -4):
+                c0 = drawn[j]
+                c1 = drawn[j + 1] if j + 1 < width else 0.0
+                c2 = drawn[j + 2] if j + 2 < width else 0.0
+                c3 = drawn[j + 3] if j + 3 < width else 0.0
+                for i in range(x.size):
+                    v = np.float64(min(max(x[i], low), high))
+                    y[i] = (((y[i] * v + c3) * v + c2) * v + c1) * v + c0
         for c in range(offsets.size - 1):
-            members = values[offsets[c] : offsets[c + 1]]
-            total = 0.0
+            members, total = values[offsets[c] : offsets[c + 1]], 0.0
             for i in range(members.size):
                 total += members[i]
             sums[line, c] = total
@@ -132,70 +101,47 @@ def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles
     for line in range(rows.shape[0]):
         weight = weights[line]
         for c in range(offsets.size - 1):
-            members = rows[line, offsets[c] : offsets[c + 1]]
-            term = terms[line, c]
+            members, term = rows[line, offsets[c] : offsets[c + 1]], terms[line, c]
             for i in range(members.size):
                 members[i] = np.float32(weight * np.float64(members[i]) + term)
-
-
-@step
-def radix_sort(row: NDArray[np.uint32], spare: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
-    """Sort the bits of float32 values ascending: three passes over 11-bit digits.
-
-    The bits of a float order like an unsigned integer once negative numbers are inverted
-    and the sign of the others is set. The last pass lands in ``spare``; undoing the
-    encoding brings the values back to ``row``.
-    """
-    counts[:] = 0
-    for i in range(row.size):
-        bits = row[i]
-        key = bits ^ (np.uint32(np.int32(bits) >> np.int32(31)) | _SIGN)
-        row[i] = key
-        counts[0, key & _DIGIT_MASK] += np.uint32(1)
-        counts[1, (key >> _DIGIT_BITS) & _DIGIT_MASK] += np.uint32(1)
-        counts[2, key >> np.uint32(22)] += np.uint32(1)
-    for digit in range(3):
-        before = np.uint32(0)
-        for j in range(counts.shape[1]):
-            count = counts[digit, j]
-            counts[digit, j] = before
-            before += count
-    for i in range(row.size):
-        key = row[i]
-        digit_value = key & _DIGIT_MASK
-        spare[counts[0, digit_value]] = key
-        counts[0, digit_value] += np.uint32(1)
-    for i in range(row.size):
-        key = spare[i]
-        digit_value = (key >> _DIGIT_BITS) & _DIGIT_MASK
-        row[counts[1, digit_value]] = key
-        counts[1, digit_value] += np.uint32(1)
-    for i in range(row.size):
-        key = row[i]
-        digit_value = key >> np.uint32(22)
-        spare[counts[2, digit_value]] = key
-        counts[2, digit_value] += np.uint32(1)
-    for i in range(row.size):
-        key = spare[i]
-        row[i] = key ^ (((key >> np.uint32(31)) - np.uint32(1)) | _SIGN)
-
-
-def radix_sort_rows(rows: Floats) -> None:
-    """Sort every row ascending, in place."""
-    sort_large_classes(rows, np.array([0, rows.shape[1]]), np.zeros(1, np.int64))
 
 
 # --------------------------------------------------------------------------- classes
 
 
 @kernel
-def sort_large_classes(rows: Floats, offsets: Integers, classes: Integers) -> None:
-    """Sort the values of these classes within every row (B, n), in place, as whole rows are sorted."""
-    spare = np.empty(rows.shape[1], np.uint32)
-    counts = np.empty((3, 2048), np.uint32)
-    for line in range(rows.shape[0]):
+def sort_large_classes(bits: Bits, offsets: Integers, classes: Integers) -> None:
+    """Sort the values of these classes within every row (B, n), in place: three passes over 11-bit digits.
+
+    The bits of a float order like an unsigned integer once negative numbers are inverted and the sign of the others is
+    set. The last pass lands in ``spare``; undoing the encoding brings the values back.
+    """
+    spare, counts = np.empty(bits.shape[1], np.uint32), np.empty((3, 2048), np.uint32)
+    for line in range(bits.shape[0]):
         for c in classes:
-            radix_sort(rows[line, offsets[c] : offsets[c + 1]].view(np.uint32), spare, counts)
+            row = bits[line, offsets[c] : offsets[c + 1]]
+            for j in range(counts.shape[1]):
+                counts[0, j] = counts[1, j] = counts[2, j] = np.uint32(0)
+            for i in range(row.size):
+                key = row[i] ^ (np.uint32(np.int32(row[i]) >> np.int32(31)) | _SIGN)
+                row[i] = key
+                counts[0, key & _DIGIT_MASK] += np.uint32(1)
+                counts[1, (key >> _DIGIT_BITS) & _DIGIT_MASK] += np.uint32(1)
+                counts[2, key >> np.uint32(22)] += np.uint32(1)
+            source, target = row, spare
+            for digit in range(3):
+                places, shift, before = counts[digit], np.uint32(digit) * _DIGIT_BITS, np.uint32(0)
+                for j in range(places.size):
+                    count = places[j]
+                    places[j] = before
+                    before += count
+                for i in range(row.size):
+                    value = (source[i] >> shift) & _DIGIT_MASK
+                    target[places[value]] = source[i]
+                    places[value] += np.uint32(1)
+                source, target = target, source
+            for i in range(row.size):
+                row[i] = spare[i] ^ (((spare[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
 
 
 @kernel
@@ -204,8 +150,9 @@ def gather_classes(rows: Floats, offsets: Integers, classes: Integers, out: Floa
     for line in range(rows.shape[0]):
         for number in range(classes.size):
             members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
-            out[line, number, : members.size] = members
-            out[line, number, members.size :] = np.inf
+            values = out[line, number]
+            for i in range(values.size):
+                values[i] = members[i] if i < members.size else np.float32(np.inf)
 
 
 @kernel
@@ -213,8 +160,9 @@ def scatter_classes(values: Floats, offsets: Integers, classes: Integers, rows: 
     """Copy values (B, classes, width) back to where ``gather_classes`` took them from."""
     for line in range(rows.shape[0]):
         for number in range(classes.size):
-            members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
-            members[:] = values[line, number, : members.size]
+            members, ordered = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]], values[line, number]
+            for i in range(members.size):
+                members[i] = ordered[i]
 
 
 @kernel
@@ -323,10 +271,8 @@ class Overlaps:
         return cls((starts // m).astype(index), (starts // n).astype(index), (ends - starts) / (float(n) * float(m)))
 
 
-def transport_rows(
-    a: NDArray[np.float32], b: NDArray[np.float32], p: float, overlaps: Overlaps | None
-) -> NDArray[np.float64]:
-    """W_p^p between each sorted row of a (B, n) and of b (B, m); no overlaps are needed if n = m.
+def transport_rows(a: Floats, b: Floats, p: float, overlaps: Overlaps | None, out: Doubles | None = None) -> Doubles:
+    """W_p^p between each sorted row of a (B, n) and of b (B, m), in out (B,); no overlaps are needed if n = m.
 
     Examples
     --------
@@ -336,7 +282,7 @@ def transport_rows(
     >>> print(transport_rows(a, b, 1.0, Overlaps.of(3, 2)).round(6))
     [0.5]
     """
-    out = np.empty(len(a))
+    out = np.empty(len(a)) if out is None else out
     if overlaps is None:
         transport_equal(a, b, p, out)
     else:

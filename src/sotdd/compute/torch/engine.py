@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -48,6 +49,8 @@ from sotdd.projections.directions import Directions
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+
+_Item = TypeVar("_Item")
 
 # Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
 _FIRST_CHUNK = 16 * BLOCK
@@ -251,6 +254,10 @@ class TorchEngine:
         return out
 
     @torch.no_grad()
+    def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+        """Do one piece of work per item, one after another: each fills the device."""
+        list(map(function, items))
+
     def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
         try:

@@ -9,6 +9,8 @@ import pytest
 import sotdd
 from sotdd.measure.columns import compare_scores, draw_members, find_p_values, score_numbers
 
+DAY = pd.Timedelta(days=1)
+
 
 def table(seed, n):
     rng = np.random.default_rng(seed)
@@ -44,11 +46,11 @@ CHANGES = {
     "member, other shares": (
         "other shares", "'yes' ", lambda x, odd: x.assign(member=np.where(odd | (x.age < 45), "yes", x.member))
     ),
-    "joined, later": ("moved", "mean 2024-01-29 → 2024-02", lambda x, _: x.assign(joined=x.joined + pd.Timedelta("9d"))),
+    "joined, later": ("moved", "mean 2024-01-29 → 2024-02", lambda x, _: x.assign(joined=x.joined + 9 * DAY)),
     "score, gaps": ("more gaps", "gaps ", lambda x, odd: x.assign(score=np.where(odd, np.nan, x.score))),
     "income, gaps": ("more gaps", "gaps 0 % → ", lambda x, odd: x.assign(income=np.where(odd, np.nan, x.income))),
     "score, empty": ("no value left", "gaps ", lambda x, _: x.assign(score=np.nan)),
-    "kind, shares": ("other shares", "'a' ", lambda x, odd: x.assign(kind=np.where(odd | (x.age > 45), "b", x.kind))),
+    "label, shares": ("other shares", "'a' ", lambda x, odd: x.assign(kind=np.where(odd | (x.age > 45), "b", x.kind))),
 }  # fmt: skip
 
 
@@ -80,15 +82,13 @@ def test_pairs_and_classes_are_named(reference):
     assert "class b moved: score, mean" in repr(moved)
 
 
-def test_what_is_rebuilt_is_what_was_kept(reference):
-    """Shares of the distance are from rows that a reference keeps in steps: nearly those of the data."""
-    data = reference.open_batch(table(0, 1500))
-    features = reference.projections.columns
-    rebuilt = reference.columns.rebuild(features, reference.projections.scaler.centre)
-    spread = data.features.std(axis=0)
-    assert rebuilt.columns == features
-    assert np.abs((rebuilt.features - data.features) / spread).max() < 1  # far out, where quantiles are wide apart
-    assert np.abs((rebuilt.features - data.features) / spread).mean() < 0.01
+def test_shares_are_those_of_the_distance(reference):
+    """Of two columns that moved, by one and by two of their spreads, the second costs four times as much."""
+    data = table(1, 400)
+    changes = reference.find_changes(data.assign(age=data.age + 10, score=data.score + 2))
+    shares = {one.column: one.share for one in changes.changed}
+    assert shares["score"] == pytest.approx(0.8, abs=0.05)
+    assert sum(shares.values()) == pytest.approx(1)
 
 
 def test_a_column_alone_does_not_fail_the_gate(tmp_path, monkeypatch, run):

@@ -14,17 +14,12 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from sotdd.basics.text import align_rows, say_count, show
-from sotdd.compute.cpu.workers import Workers
-from sotdd.drift.columns import GAP, UNTOLD, Kind, ReferenceColumns, find_stuck
-from sotdd.drift.sides import Bars, Sides, describe_change, draw_bars, say_mean
-from sotdd.inputs.data import LabelledData
+from sotdd.drift.columns import GAP, UNTOLD, Kind, ReferenceColumns, Sides, find_stuck
+from sotdd.drift.words import Bars, describe_change, draw_bars, say_mean
+from sotdd.inputs.data import IS_MISSING, LabelledData
 from sotdd.measure.columns import Bools, Doubles, compare_scores, draw_members, find_p_values, score_numbers
-from sotdd.measure.explanation.feature_comparison import FeaturePool, find_contributions, find_directions
 from sotdd.measure.explanation.features import CorrelationChange
 from sotdd.projections.recipe import Projections
-
-# A batch is compared with this many times its rows, or with this many rows if that is more.
-_ENOUGH_TIMES, _ENOUGH = 20, 1000
 
 # Pairs are of this many columns of numbers at most; classes times columns are no more than this; of so many rows.
 _MOST_PAIRED, _MOST_WITHIN, _FEWEST_ROWS = 40, 1000, 8
@@ -32,8 +27,8 @@ _MOST_PAIRED, _MOST_WITHIN, _FEWEST_ROWS = 40, 1000, 8
 # Scores that are multiplied at a time.
 _BLOCK = 128
 
-# Directions and splits that shares of the distance are from.
-_DIRECTIONS, _SPLITS = 64, 4
+# Quantiles that costs of a column are from, and the most that one of them counts.
+_LEVELS, _FARTHEST = (np.arange(200) + 0.5) / 200, 1e12
 
 # A value that is too frequent is named at this share of the level: it is judged beside the permutations.
 STUCK_LEVEL = 0.002
@@ -57,7 +52,8 @@ class ColumnChange:
     p_value
         How often chance makes *any* column change so much.
     share
-        Its share of what columns add to the distance beyond noise; None if it did not change, or for labels.
+        Its share of what the columns that changed cost to transport, each by itself, in the unit of the distance; None
+        if it did not change, or for labels.
     bars
         What there is to draw.
     """
@@ -94,7 +90,7 @@ class ClassChange:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """All that changed; iterate over it for every `ColumnChange`, those that changed first, the largest share first.
+    """All that changed; iterate over it for every `ColumnChange`, the clearest change first, then the largest share.
 
     Attributes
     ----------
@@ -128,11 +124,6 @@ class Changes:
     def changed(self) -> tuple[ColumnChange, ...]:
         """The columns that changed beyond chance."""
         return tuple(one for one in self.columns if one.changed)
-
-    def name_label(self, name: str) -> Changes:
-        """The same with the labels under the name of their column."""
-        columns = (replace(one, column=name) if one.kind == "label" else one for one in self.columns)
-        return replace(self, columns=tuple(columns))
 
     def list_rows(self, limit: int | None = MOST_SHOWN) -> list[tuple[str, ...]]:
         """The columns that changed as rows of a table, with its header."""
@@ -183,35 +174,23 @@ def say_chance(p_value: float) -> str:
 
 
 def find_changes(
-    kept: ReferenceColumns,
-    batch: LabelledData,
-    near: LabelledData,
-    projections: Projections,
-    p: float,
-    level: float,
-    seed: int,
+    kept: ReferenceColumns, batch: LabelledData, projections: Projections, p: float, level: float, seed: int
 ) -> Changes:
-    """Compare every column; and pairs of them and classes, at a family-wise level of their own.
-
-    ``near`` is the batch with values brought within range, for the shares of the distance.
-    """
-    read = kept.read_batch(batch)
-    if not read:
+    """Compare every column; and pairs of them and classes, at a family-wise level of their own."""
+    sides = kept.put_beside(batch)
+    if not sides:
         return Changes(level=level)
-    n_batch = len(next(iter(read.values())).codes)
-    rows = np.arange(0, len(kept.codes), max(1, len(kept.codes) // max(_ENOUGH, _ENOUGH_TIMES * n_batch)))
-    sides = [Sides.of(kept.columns[place], kept.codes[rows, place], one) for place, one in read.items()]
-    members = draw_members(len(rows), n_batch, max(999, math.ceil(2 / level)), seed)
-    stuck = {name: chance for name, chance in find_stuck(kept, read).items() if chance <= STUCK_LEVEL * level}
+    n_first = sides[0].n_first
+    members = draw_members(n_first, len(sides[0].codes) - n_first, max(999, math.ceil(2 / level)), seed)
+    stuck = find_stuck(sides, len(kept.codes))
+    stuck = {name: chance for name, chance in stuck.items() if chance <= STUCK_LEVEL * level}
     columns = _compare_columns(sides, members, level, stuck)
-    if any(one.changed and one.kind != "label" for one in columns):
-        shares = _find_shares(kept, near, projections, p, seed)
-        whole = sum(max(shares.get(one.column, 0.0), 0.0) for one in columns if one.changed) or 1.0
-        columns = [
-            replace(one, share=max(shares[one.column], 0.0) / whole) if one.changed and one.column in shares else one
-            for one in columns
-        ]
-    columns.sort(key=lambda one: (not one.changed, -(one.share or 0.0), one.p_value))
+    costs = {one.column.name: _find_cost(one, projections, p) for one in sides if one.column.kind != "label"}
+    whole = sum(costs.get(one.column, 0.0) for one in columns if one.changed) or 1.0
+    columns = [
+        replace(one, share=costs[one.column] / whole) if one.changed and one.column in costs else one for one in columns
+    ]
+    columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
     return Changes(tuple(columns), *_compare_relations(sides, members, level), level, stuck)
 
 
@@ -241,28 +220,21 @@ def _cut(scores: list[Any]) -> Iterator[list[Any]]:
         yield scores[start : start + _BLOCK]
 
 
-def _find_shares(
-    kept: ReferenceColumns, batch: LabelledData, projections: Projections, p: float, seed: int
-) -> dict[str, float]:
-    """What every column adds to the sliced distance beyond noise, as `explain` shares it out."""
-    scaler = projections.scaler
-    means = np.zeros(batch.n_features) if scaler is None else np.broadcast_to(scaler.centre, batch.n_features)
-    rebuilt = kept.rebuild(projections.columns, np.asarray(means, np.float64))
-    with Workers() as workers:
-        pool = FeaturePool.of([rebuilt, batch], scaler, seed, workers)
-        theta = find_directions(batch.n_features, seed)[:_DIRECTIONS]
-        plan = pool.plan_splits(1 + _SPLITS, seed)
-        parts = [
-            find_contributions(pool, plan.mark_sides(number), theta, p, workers).mean(axis=0)[:-1]
-            for number in range(1 + _SPLITS)
-        ]
-    beyond = parts[0] - np.mean(parts[1:], axis=0)
-    names = projections.columns or tuple(f"feature {number}" for number in range(batch.n_features))
-    shares: dict[str, float] = {}
-    for name, part in zip(names, beyond.tolist(), strict=True):
-        column = rebuilt.origin.find_column(name)
-        shares[column] = shares.get(column, 0.0) + part
-    return shares
+def _find_cost(one: Sides, projections: Projections, p: float) -> float:
+    """W_p^p of the features that are made of a column, each by itself, in the unit of the distance."""
+    features = projections.columns or tuple(f"feature {number}" for number in range(projections.n_features))
+    scales = np.broadcast_to(1.0 if projections.scaler is None else projections.scaler.scales, len(features))
+    marks = {f"{one.column.name}={value}": one.codes == code for code, value in enumerate(one.values)}
+    marks[f"{one.column.name}{IS_MISSING}"] = ~one.known
+    cost = 0.0
+    for name, scale in zip(features, np.where(scales > 0, scales, 1.0).tolist(), strict=True):
+        if name in marks:
+            first, second = one.share(marks[name])
+            cost += abs(second - first) / scale**p
+        elif name == one.column.name and one.column.is_number and all(part.any() for part in one.split(one.known)):
+            first, second = (np.nanquantile(side, _LEVELS) for side in one.split(one.numbers / scale))
+            cost += float(np.mean(np.minimum(np.abs(second - first), _FARTHEST) ** p))
+    return cost
 
 
 # ------------------------------------------------------------------ pairs and classes

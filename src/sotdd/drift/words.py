@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from sotdd.basics.text import say_count, show
 from sotdd.drift.columns import GAP, UNTOLD, Aspect, Kind, Sides
 from sotdd.measure.columns import Bools, Doubles, score_numbers
+from sotdd.measure.explanation.sentences import say_dates
 
 # Standard errors between spreads of a column that also moved.
 _CLEARLY = 4.0
@@ -169,7 +169,7 @@ def _say_pair(name: str, ends: tuple[float, float], kind: Kind = "number") -> st
 def _say_all(values: Sequence[float], kind: Kind) -> list[str]:
     """Numbers with three digits of the largest, or more if that would not tell two apart; dates as dates."""
     if kind == "date":
-        return _say_dates(values)
+        return say_dates(values)
     largest = max(map(abs, values))
     if largest and not 1e-4 <= largest < 1e9:
         return [f"{value:.4g}" for value in values]
@@ -177,14 +177,6 @@ def _say_all(values: Sequence[float], kind: Kind) -> list[str]:
     while len({round(value, decimals) for value in values}) < len(set(values)) and decimals < 6:
         decimals += 1
     return [f"{value:,.{decimals}f}" for value in values]
-
-
-def _say_dates(values: Sequence[float]) -> list[str]:
-    """Days since 1970 as dates; with the time of day where two would be the same."""
-    start = datetime(1970, 1, 1, tzinfo=UTC)
-    moments = [start + timedelta(days=min(max(value, -700_000), 2_900_000)) for value in values]
-    days = [f"{moment:%Y-%m-%d}" for moment in moments]
-    return days if len(set(days)) == len(set(values)) else [f"{moment:%Y-%m-%d %H:%M}" for moment in moments]
 
 
 def say_percent(share: float) -> str:

@@ -50,7 +50,9 @@ def describe_change(one: Sides, aspects: Mapping[Aspect, float]) -> tuple[str, s
 def _choose_aspects(one: Sides, aspects: Mapping[Aspect, float]) -> list[Aspect]:
     """Those worth saying, of what follows from each other."""
     sizes = {aspect: size for (aspect, _), size in aspects.items()}
-    ends, hidden = {"low", "high"} & set(sizes), set()
+    ends, hidden = {"low", "high"} & set(sizes), set[str]()
+    if sizes.get("shape", 0.0) < max(sizes.values()):
+        hidden.add("shape")
     if sizes.get("location", 0.0) > max(sizes.values()) / 2 or len(ends) == 2:
         hidden |= ends if {"location", "spread"} & set(sizes) else set()
     elif ends:  # far values on one side alone make it wide
@@ -73,9 +75,17 @@ def _say_spread(one: Sides, code: int) -> tuple[str, str]:
     if (second > first) == is_wider:
         unit = " days" if one.column.kind == "date" else ""
         return word, _say_pair("spread", (first, second)) + unit
-    ranges = [np.nanquantile(side, [0.05, 0.95]).tolist() for side in one.split(one.numbers)]
-    before, after = (" to ".join(_say_all(ends, one.column.kind)) for ends in ranges)
-    return word, f"90 % within {before} → {after}"
+    return word, f"90 % within {_say_ranges(one, (0.05, 0.95))}"
+
+
+def _say_shape(one: Sides, code: int) -> tuple[str, str]:
+    return "other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"
+
+
+def _say_ranges(one: Sides, levels: tuple[float, float]) -> str:
+    """Between two quantiles, on both sides."""
+    ranges = [np.nanquantile(side, levels).tolist() for side in one.split(one.numbers)]
+    return " → ".join(" to ".join(_say_all(ends, one.column.kind)) for ends in ranges)
 
 
 def _find_spread(values: Doubles) -> float:
@@ -134,6 +144,7 @@ def _say_gaps(one: Sides, code: int) -> tuple[str, str]:
 _SAY = {
     "location": _say_location,
     "spread": _say_spread,
+    "shape": _say_shape,
     "commonest": _say_value,
     "low": _say_end,
     "high": _say_end,

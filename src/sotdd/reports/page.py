@@ -18,6 +18,7 @@ from sotdd.basics import __version__
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
+from sotdd.drift.changes import say_chance, say_share
 from sotdd.inputs.sources import SourceText
 from sotdd.measure.explanation.features import FeatureShares
 from sotdd.measure.explanation.result import Explanation
@@ -113,6 +114,8 @@ def _environment() -> Environment:
         "pool_pixels": _pool_pixels,
         "choose_classes": _choose_classes,
         "round_up": _round_up,
+        "say_share": say_share,
+        "say_chance": say_chance,
     }
     return made
 
@@ -122,11 +125,13 @@ def _write_sentence(text: object) -> str:
     return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
 
 
-def _write_range(ends: tuple[float, float] | None) -> str:
+def _write_range(ends: tuple[float | str, ...] | None) -> str:
     """Two numbers as people read them, such as 91,734 or 0.25 or 3e+09; a dash where they are not known."""
     if ends is None:
         return "–"
-    return " to ".join(f"{end:,.0f}" if 1000 <= abs(end) < 1e7 else f"{end:.4g}" for end in ends)
+    return " to ".join(
+        end if isinstance(end, str) else f"{end:,.0f}" if 1000 <= abs(end) < 1e7 else f"{end:.4g}" for end in ends
+    )
 
 
 def write_python(value: object) -> str:

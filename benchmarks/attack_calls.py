@@ -226,7 +226,7 @@ POOLS = {
     "result": ("a_matrix()", "eye(3)"),
     "sotdd.report.datasets": ("None", "{'a': pair(), 'b': pair(7, 3, 1), 'c': pair(5)}", "{'a': pair()}"),
     "path": PATHS,
-    "sotdd.Sketch.load.path": ("'a.sotdd'", "'half.sotdd'", "'missing'", "'folder'", "'empty'", "'a.npz'"),
+    "sotdd.Sketch.load.path": ("'a.sotdd'", "'half.sotdd'", "'/dev/zero'", "'folder'", "'empty'", "'a.npz'"),
     "sotdd.Catalog.path": ("'catalog'", "'new'", "'folder'", "'a.npz'", "'x' * 5000", "'s3://'"),
     "sotdd.Catalog('catalog').nearest.source": ("in_sketch(seed=4)", "'s0'", "pair()", "'missing'"),
     "sketch": ("in_sketch()", "in_sketch(n_projections=5)", "pair()", "'a.sotdd'"),

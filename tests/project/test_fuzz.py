@@ -41,6 +41,18 @@ def test_outcomes_are_judged(monkeypatch):
     assert attack_calls.run_line("pl.Series([1])") == "skipped"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "seen_through().draw(0, 4, 10**400)",
+        "sotdd.pairwise([pair(), pair()], n_projections='3')",
+        "sotdd.open_dataset(text(b'{\"u\": \"\\xff\"}\\n', '.jsonl'))",
+    ],
+)
+def test_what_an_attack_found_is_refused(line):
+    assert attack_calls.run_line(line) == "refused"
+
+
 @pytest.mark.first(2)
 @pytest.mark.parametrize("part", range(8))
 def test_odd_arguments_give_a_result_or_one_line(part):

@@ -70,6 +70,8 @@ def test_damage_is_found(tmp_path, pair, projections, rng):
     save_file({"x": np.zeros(3)}, tmp_path / "other")
     with pytest.raises(sotdd.SotddError, match="not a whole sketch"):
         sotdd.Sketch.load(tmp_path / "other")
+    with pytest.raises(sotdd.SotddError, match="it is a device or a pipe"):
+        sotdd.Sketch.load(os.devnull)
     for cut in [0, 1, 7, 8, 100, len(whole) // 2, len(whole) - 1]:
         path.write_bytes(whole[:cut])
         with pytest.raises(sotdd.SotddError, match="not a whole sketch"):

@@ -47,10 +47,11 @@ def test_outcomes_are_judged(monkeypatch):
         "seen_through().draw(0, 4, 10**400)",
         "sotdd.pairwise([pair(), pair()], n_projections='3')",
         "sotdd.open_dataset(text(b'{\"u\": \"\\xff\"}\\n', '.jsonl'))",
+        "sotdd.open_dataset(text('u,v,label\\n' + '1,2,a\\n3,4,b\\n' * 30 + '--1,2,a\\n'))",
     ],
 )
-def test_what_an_attack_found_is_refused(line):
-    assert attack_calls.run_line(line) == "refused"
+def test_what_an_attack_found_is_mended(line):
+    assert attack_calls.run_line(line) in GOOD
 
 
 @pytest.mark.first(2)

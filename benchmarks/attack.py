@@ -183,7 +183,8 @@ OUTCOMES = ("result", "refused", "skipped", "killed", "finished before", "agrees
 def _work(pipe: Connection, folder: Path, took: dict[str, float]) -> None:
     """Run the cases that arrive, one after another, in a folder of this process."""
     os.setsid()  # so that what it started is killed with it
-    sys.stderr = sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until the end
+    for stream in (1, 2):  # libraries that panic print without Python
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     own = Path(tempfile.mkdtemp(dir=folder))
     os.chdir(own)
     attack_calls.write_files()
@@ -315,6 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     wanted = {part: getattr(asked, part) for part in ("calls", "files", "kills", "numbers")}
     begin = time.monotonic()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of each process
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         whole = Path(name) / "whole"
         whole.mkdir()

@@ -137,10 +137,15 @@ def _name_draft(path: Path) -> tuple[Path, Path]:
     """The file to write, at the end of all links, and a new name beside it, however long its own is."""
     if path.is_dir():
         raise OSError("is a directory")
-    if path.exists() and not path.is_file():  # to replace a device or a pipe would take it from everyone
-        raise OSError("it is a device or a pipe")
+    _refuse_device(path)
     target = Path(os.path.realpath(path))
     return target, target.with_name(f".sotdd-{secrets.token_hex(8)}.part")
+
+
+def _refuse_device(path: Path) -> None:
+    """Refuse a device or a pipe: to replace it would take it from everyone, and to read it may never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError("it is a device or a pipe")
 
 
 # ------------------------------------------------------------------ addresses
@@ -159,6 +164,7 @@ def is_web(url: str) -> bool:
 def open_address(target: Path | str) -> Any:  # noqa: ANN401  # something that reads like a file
     """Open a file, or what is at an address, to read it once."""
     if isinstance(target, Path):
+        _refuse_device(target)
         return target.open("rb")
     if is_web(target):
         return urlopen(target, timeout=_PATIENCE)

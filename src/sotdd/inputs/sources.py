@@ -183,8 +183,10 @@ def reading_file(path: object, expected: str) -> Iterator[None]:
     """Turn the errors of a reader into a `SotddError` that names the file and what was expected."""
     try:
         yield
-    except (SotddError, MemoryError):
-        raise
+    except (SotddError, MemoryError) as error:
+        if type(error).__name__ != "ArrowMemoryError":  # which a damaged size causes as well
+            raise
+        raise SotddError(f"{path} needs more memory than there is ({first_line(error)}): is it damaged?") from error
     except FileNotFoundError as error:
         raise SotddError(f"there is no file {path}: check the path.") from error
     except Exception as error:  # of whatever library, for files that are damaged, encrypted or something else

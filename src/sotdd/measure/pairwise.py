@@ -8,7 +8,7 @@ from itertools import combinations
 from os import PathLike, fspath
 from typing import Unpack
 
-from sotdd.basics.checks import describe
+from sotdd.basics.checks import check_count, describe
 from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
 from sotdd.compute.comparison import check_memory
@@ -71,7 +71,8 @@ def pairwise(
     sources = name_sources(datasets, Sketch)
     if method == "sotdd":  # before any of them is read
         drawn = projections if isinstance(projections, Projections) else DRAWING.but(split_reading(settings)[1])
-        check_memory(len(sources), math.comb(len(sources), 2), drawn.n_projections, 0, "plain")
+        count = check_count(drawn.n_projections, "n_projections")
+        check_memory(len(sources), math.comb(len(sources), 2), count, 0, "plain")
     distances, through = measure_pairs(
         sources,
         list(combinations(range(len(sources)), 2)),

@@ -202,10 +202,10 @@ class Projections:
         """
         given = start, stop, more
         whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in given)
-        if not whole or start % BLOCK or more < 0 or not 0 <= start < min(stop, self.n_projections):
+        if not whole or start % BLOCK or not 0 <= more <= BLOCK or not 0 <= start < min(stop, self.n_projections):
             raise SotddError(
                 f"start, stop and more are {', '.join(map(describe, given))}: expected a multiple of {BLOCK}, more "
-                f"than that, of {say_count(self.n_projections, 'projection')}, and a count."
+                f"than that, of {say_count(self.n_projections, 'projection')}, and at most {BLOCK}."
             )
         start, stop = int(start), min(int(stop), self.n_projections)
         first, last = start // BLOCK, -(-stop // BLOCK)

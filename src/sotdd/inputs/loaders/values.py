@@ -24,8 +24,8 @@ _NOTHING = ("", "na", "n/a", "null", "none", "?", "-", "nan", "#n/a")
 _MONEY = "$€£¥₹"
 # Numbers as people write them, by what stands before fractions.
 _WRITTEN = {
-    point: rf"^[+-]?[{_MONEY}]?\s?[+-]?((\d{{1,3}}({group}\d{{3}})+|\d+)({fraction}\d*)?|{fraction}\d+)([eE][+-]?\d+)?"
-    rf"\s?[%{_MONEY}]?$|(?i)^[+-]?inf(inity)?$"
+    point: rf"^([+-]?[{_MONEY}]?\s?|[{_MONEY}]\s?[+-])"
+    rf"((\d{{1,3}}({group}\d{{3}})+|\d+)({fraction}\d*)?|{fraction}\d+)([eE][+-]?\d+)?\s?[%{_MONEY}]?$|(?i)^[+-]?inf(inity)?$"
     for point, group, fraction in ((".", ",", r"\."), (",", r"\.", ","))
 }
 

@@ -87,8 +87,8 @@ def test_damage_is_found(tmp_path, pair, projections, rng):
 # ------------------------------------------------------------------ crafted files
 
 KINDS = (
-    "sketch", "all values", "sketch builder", "quantile builder", "sketch window", "drift reference",
-    "drift reference with a sketch", "catalog",
+    "sketch", "all values", "sketch builder", "quantile builder", "drift reference", "drift reference with a sketch",
+    "catalog",
 )  # fmt: skip
 VALUES = "values values"  # the histograms of a builder
 
@@ -103,8 +103,6 @@ def written(kind):
         return sotdd.sketch((x, y), projections, n_quantiles=None if kind == "all values" else 8)
     if kind.startswith("drift reference"):
         return sotdd.DriftReference.fit((x, y), n_projections=5, with_sketch=kind != "drift reference")
-    if kind == "sketch window":
-        return sotdd.SketchWindow(projections).add("a", x[:40], y[:40]).add("b", x[40:], y[40:])
     return sotdd.SketchBuilder(projections).add(x, y)
 
 
@@ -136,7 +134,7 @@ def used(name, path):
         one.test(batch, n_permutations=3)
         one.distance(batch)
         return one
-    if name in ("sketch", "sketch window"):
+    if name == "sketch":
         one = sotdd.Sketch.load(path)
         repr(one)
         one.distance(one)
@@ -262,7 +260,6 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("sketch builder", lambda _, a: a[f"{VALUES} counts"].__setitem__((0, 0, -1), 1), "do not fit their ranges"),
         ("sketch builder", lambda h, _: h.update(counts=[1, 2, 3]), "not the points that it has seen"),
         ("sketch builder", lambda h, _: h["kept"].remove("values"), "does not have its 'values'"),
-        ("sketch window", lambda h, _: h.update(names=["a", "a"]), "one name"),
         ("drift reference", lambda _, a: a["codes"].__setitem__(0, 7), "of classes that it does not have"),
         ("drift reference", lambda _, a: a["rows"].__setitem__((0, 0), 1e30), "farther than any reference keeps"),
         ("drift reference", lambda _, a: a.pop("rows"), "no array 'rows'"),

@@ -166,7 +166,6 @@ def test_what_cannot_be_is_refused(tmp_path, data, projections):
         (lambda: first.begin_second_pass().add(data[0][:-1], data[1][:-1]).finish(), "same data"),
         (lambda: first.begin_second_pass().add(data[0][:1], [9]), "class 9"),
         (lambda: sotdd.Sketch.load(file), "expected a sketch"),
-        (lambda: sotdd.SketchWindow.load(file), "expected a sketch window"),
         (lambda: sotdd.SketchBuilder.load(file, other), "other projections"),
         (lambda: sotdd.SketchBuilder.load(tmp_path / "missing"), "cannot read"),
         (lambda: sotdd.SketchBuilder(projections).add(data[0][:2], [(1, 2), (3, 4)]).save(tmp_path / "x"), "label"),

@@ -286,12 +286,17 @@ def remark_positions(sides: Sequence[LabelledData], columns: Names | None) -> Re
     if columns is None and all(data.columns is None for data in sides):
         return ()
     unnamed = dict.fromkeys(data.name for data in sides if data.columns is None)
-    return tuple(Remark("matched by position", name=name, projections_have_names=True) for name in unnamed)
+    return tuple(remark_position(name, True) for name in unnamed)
 
 
 def meets_by_position(data: LabelledData, columns: Names | None) -> bool:
     """Whether only one of a dataset and the projections it is seen through has named columns."""
     return (data.columns is None) != (columns is None)
+
+
+def remark_position(name: str, projections_have_names: bool) -> Remark:
+    """The remark on a dataset whose columns are matched by position for want of names."""
+    return Remark("matched by position", name=name, projections_have_names=projections_have_names)
 
 
 def gather_side_remarks(sides: Sequence[LabelledData]) -> Remarks:

@@ -87,7 +87,7 @@ def test_damage_is_found(tmp_path, pair, projections, rng):
 # ------------------------------------------------------------------ crafted files
 
 KINDS = (
-    "sketch", "all values", "sketch builder", "quantile builder", "drift reference", "drift reference with a sketch",
+    "sketch", "all values", "sketch builder", "drift reference", "drift reference with a sketch",
     "catalog",
 )  # fmt: skip
 VALUES = "values values"  # the histograms of a builder
@@ -97,8 +97,7 @@ def written(kind):
     """What is written to a file of each kind."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(90, 3)), rng.integers(3, size=90)
-    own = {"label_law": "quantiles", "scale": None} if kind == "quantile builder" else {}
-    projections = sotdd.Projections.fit([(x, y)], n_projections=5, **own)
+    projections = sotdd.Projections.fit([(x, y)], n_projections=5)
     if kind in ("sketch", "all values"):
         return sotdd.sketch((x, y), projections, n_quantiles=None if kind == "all values" else 8)
     if kind.startswith("drift reference"):
@@ -232,7 +231,7 @@ def test_a_file_costs_no_more_than_its_size(contents, tmp_path):
 def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
     name, header, arrays = contents[kind]
     (tmp_path / "whole.sotdd").write_bytes(pack(name, header, arrays))
-    twice = 2 if kind in ("sketch builder", "quantile builder") else 1  # merged with itself
+    twice = 2 if kind == "sketch builder" else 1  # merged with itself
     assert used(name, tmp_path / "whole.sotdd").n_points == 90 * twice
 
 

@@ -24,11 +24,10 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.labels import Quantiles
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.controls import PowerSums, draw_weights
-from sotdd.sketches.histograms import ClassesDoNotFit, check_classes, find_quantiles
+from sotdd.sketches.histograms import check_classes, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
@@ -66,8 +65,7 @@ class SketchBuilder:
     Parameters
     ----------
     projections
-        What the data are projected by. Their label law must be one that can be merged over parts of a dataset: moments
-        or class quantiles.
+        What the data are projected by. Their label law must be moments, whose sums add up over parts of a dataset.
     n_quantiles
         How many numbers the sketch keeps of each projection.
 
@@ -87,22 +85,23 @@ class SketchBuilder:
 
     def __init__(self, projections: Projections, *, n_quantiles: int = QUANTILES) -> None:
         self.n_quantiles: int = check_quantiles(n_quantiles).count
-        _check_label_law(projections)
+        if not adds_up(check_projections(projections)):
+            raise SotddError("streams take label_law='moments': use sotdd.sketch on the whole dataset for other laws.")
         self.projections = projections
         self.counts: dict[Hashable, int] = {}
         self.by_position: bool = False  # whether columns could not be matched by name
         self.most_bytes: int | None = None  # that histograms of classes may take; as `check_classes` has it
         self.first: SketchBuilder | None = None  # the first of two passes, if this is the second
-        self.sums: dict[str, Sums] = {"controls": PowerSums(projections)}
-        if isinstance(projections.draw(0, BLOCK).terms, Polynomials):  # quantiles follow from the values
-            self.sums["terms"] = TermSums(projections)
-        self.sums |= {"groups": GroupCounts(projections), "values": ValueCounts(projections)}
+        self.sums: dict[str, Sums] = {
+            "controls": PowerSums(projections),
+            "terms": TermSums(projections),
+            "groups": GroupCounts(projections),
+            "values": ValueCounts(projections),
+        }
         self._half_added = False  # whether an error interrupted a batch
 
     def begin_first_pass(self) -> SketchBuilder:
         """The first of two passes, without points: it counts no values, but adds up what label terms are made of."""
-        if not isinstance(self.sums.get("terms"), TermSums):
-            raise ClassesDoNotFit("class quantiles need all values at once, and so one pass: use fewer projections.")
         first = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
         first.sums = {name: sums for name, sums in first.sums.items() if name in ("controls", "terms")}
         return first
@@ -113,7 +112,7 @@ class SketchBuilder:
             raise SotddError("the first of two passes saw no points: pass batches that can be gone over again.")
         second = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
         second.first = self
-        second.sums = {"values": ShiftedCounts(self.projections, self.classes, self._find_terms()[0])}
+        second.sums = {"values": ShiftedCounts(self.projections, self.classes, self._find_terms())}
         return second
 
     def renew(self) -> SketchBuilder:
@@ -210,10 +209,9 @@ class SketchBuilder:
                 f"the second pass saw {say_count(self.n_points, 'point')} but the first {whole.n_points:,}, or other "
                 "classes: both must go over the same data."
             )
-        terms, errors = whole._find_terms()
+        terms = whole._find_terms()
         counts = np.array([whole.counts[label] for label in whole.classes], np.int64)
         quantiles, lost = self._find_quantiles(terms, Levels(self.n_quantiles))
-        lost[:, 2] += np.sqrt(errors**2 @ (counts / counts.sum()))
         controls, groups = whole.sums["controls"], self.sums.get("groups")
         assert isinstance(controls, PowerSums)
         return Sketch(
@@ -244,11 +242,10 @@ class SketchBuilder:
 
         return unpack_builder(read_whole(path, "a file of a SketchBuilder"), path, projections)
 
-    def _find_terms(self) -> tuple[Doubles, Doubles]:
-        """The label term of each class (L, C), and how far it may be off."""
-        found = self.sums.get("terms", self.sums.get("values"))
-        assert isinstance(found, (TermSums, ValueCounts))
-        return found.find_terms({label: self.counts[label] for label in self.classes})
+    def _find_terms(self) -> Doubles:
+        """The label term of each class (L, C)."""
+        sums = self.sums["terms"].by_class
+        return np.stack([sums[label]["sums"] / self.counts[label] for label in self.classes], axis=1)
 
     def _find_quantiles(self, terms: Doubles, levels: Levels) -> tuple[NDArray[np.float32], Doubles]:
         """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).
@@ -275,12 +272,9 @@ class SketchBuilder:
         return np.concatenate(rows), np.concatenate(lost)
 
 
-def _check_label_law(projections: Projections) -> None:
-    if not isinstance(check_projections(projections).draw(0, BLOCK).terms, (Polynomials, Quantiles)):
-        raise SotddError(
-            "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on the "
-            "whole dataset, or label_law='moments' or 'quantiles'."
-        )
+def adds_up(projections: Projections) -> bool:
+    """Whether label terms are sums over points, which add up over parts of a dataset."""
+    return isinstance(projections.draw(0, BLOCK).terms, Polynomials)
 
 
 def _refuse_mixed(labels: Sequence[Hashable]) -> None:

@@ -146,7 +146,7 @@ CALLS = (
     "sotdd.projections.UniformOrders", "sotdd.projections.ZeroTruncatedPoisson", "sotdd.Sketch.load",
     "in_sketch().distance", "in_sketch().vector", "in_sketch().save",
     "sotdd.SketchBuilder", "built().add", "built().merge", "built().finish",
-    "sotdd.SketchWindow(seen_through()).add", "sotdd.Catalog", "sotdd.Catalog('catalog').add",
+    "sotdd.Catalog", "sotdd.Catalog('catalog').add",
     "sotdd.Catalog('catalog').nearest", "sotdd.DriftReference.fit",
     "sotdd.DriftReference.fit(pair(100), n_projections=4).test",
     "sotdd.DriftReference.fit(pair(100), n_projections=4).monitor", "sotdd.PrivateBuilder",

@@ -28,7 +28,7 @@ Content = tuple[str, dict[str, Any], dict[str, np.ndarray]]
 
 # Files with a header and arrays, which this package writes; then files of others.
 OWN = (
-    "sketch", "all values", "sketch builder", "quantile builder", "sketch window", "drift reference",
+    "sketch", "all values", "sketch builder", "drift reference",
     "drift reference with a sketch", "catalog recipe",
 )  # fmt: skip
 TABLES = ("npz", "npy", "csv", "csv.gz", "jsonl", "db", "parquet", "arrow")
@@ -40,14 +40,11 @@ def make(kind: str) -> Any:  # noqa: ANN401  # whatever can be saved
     """What is saved in a file of each kind of our own."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(90, 3)), rng.integers(3, size=90)
-    own = {"label_law": "quantiles", "scale": None} if kind == "quantile builder" else {}
-    projections = sotdd.Projections.fit([(x, y)], n_projections=5, **own)
+    projections = sotdd.Projections.fit([(x, y)], n_projections=5)
     if kind in ("sketch", "all values"):
         return sotdd.sketch((x, y), projections, n_quantiles=None if kind == "all values" else 8)
     if kind.startswith("drift reference"):
         return sotdd.DriftReference.fit((x, y), n_projections=5, with_sketch=kind != "drift reference")
-    if kind == "sketch window":
-        return sotdd.SketchWindow(projections).add("a", x[:40], y[:40]).add("b", x[40:], y[40:])
     return sotdd.SketchBuilder(projections).add(x, y)
 
 
@@ -114,7 +111,7 @@ def use(kind: str, path: Path) -> Any:  # noqa: ANN401  # what the file holds
         reference.test(batch, n_permutations=3)
         reference.distance(batch)
         return reference
-    if kind in ("sketch", "all values", "sketch window"):
+    if kind in ("sketch", "all values"):
         sketch = sotdd.Sketch.load(path)
         repr(sketch)
         sketch.distance(sketch)

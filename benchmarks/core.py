@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import threadpoolctl
 import torch
 from numpy.typing import NDArray
@@ -125,35 +124,6 @@ def fitting(turns: int, n: int = 60_000, d: int = 784) -> list[Line]:
             fit <= whole / 4,
         ),
         Line("what one core does alone, of all processor time of the fit", f"{share:.0%}", "≤ 30 %", share <= 0.3),
-    ]
-
-
-def sparse(turns: int, n: int = 5000, d: int = 5000, per_point: int = 20) -> list[Line]:
-    """Sparse points, as they are stored and as a dense array."""
-    rng = np.random.default_rng(0)
-    stored = []
-    for _ in range(2):
-        values, columns = rng.random(n * per_point, np.float32), rng.integers(0, d, n * per_point)
-        points = scipy.sparse.csr_array((values, columns, np.arange(n + 1) * per_point), shape=(n, d))
-        points.sum_duplicates()
-        stored.append((points, rng.integers(0, 10, n)))
-    dense = [(points.toarray(), labels) for points, labels in stored]
-    ours, theirs, ours_by_sphere, theirs_by_sphere = turn_by_turn(
-        lambda: sotdd.distance(*stored),
-        lambda: sotdd.distance(*dense),
-        lambda: sotdd.distance(*stored, directions=sotdd.projections.Sphere()),
-        lambda: sotdd.distance(*dense, directions=sotdd.projections.Sphere()),
-        turns=turns,
-    )
-    size = f"n = m = {n:,}, d = {d:,}, {per_point} values a point"
-    return [
-        Line(f"sparse / dense, structured directions ({size})", f"{ours / theirs:.2f} ×", "≤ 1 ×", ours <= theirs),
-        Line(
-            "the same, directions of the sphere",
-            f"{ours_by_sphere / theirs_by_sphere:.2f} ×",
-            "≤ 1 ×",
-            ours_by_sphere <= theirs_by_sphere,
-        ),
     ]
 
 
@@ -355,7 +325,6 @@ def main() -> None:
         lambda: product(max(2, turns // 3), d=3072, most=0.5),
         lambda: default_call(turns),
         lambda: fitting(max(2, turns // 3)),
-        lambda: sparse(max(2, turns // 3)),
         lambda: against_torch(turns),
         lambda: classes(turns),
         lambda: growth(turns),

@@ -21,7 +21,6 @@ from .projections.recipe import Projections as Projections
 from .projections.scaler import Scaler as Scaler
 from .reports.report import report as report
 from .sketches.builder import SketchBuilder as SketchBuilder
-from .sketches.builder import SketchWindow as SketchWindow
 from .sketches.catalog.catalog import Catalog as Catalog
 from .sketches.private import PrivateBuilder as PrivateBuilder
 from .sketches.sketch import Sketch as Sketch

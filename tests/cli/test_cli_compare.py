@@ -104,8 +104,7 @@ def test_sketches_and_catalogs_print_remarks_as_other_commands_do(files, run):
     assert sorted(remark["kind"] for remark in told["remarks"]) == sorted(kinds)
     run("catalog", "add", "shop", "first", "t.sotdd")
     for line in (
-        ["sketch", *reading, "-o", "w.sotdd", "--parts", *FEW],
-        ["update", "w.sotdd", *reading, "--forget", "t.csv"],
+        ["sketch", *reading, "-o", "w.sotdd", *FEW],
         ["catalog", "add", "shop", "one", *reading, "--overwrite"],
         ["catalog", "search", "shop", *reading],
     ):

@@ -88,6 +88,9 @@ def test_units_are_those_of_the_reference(files, run):
     assert of_sketch["distance"]["value"] == pytest.approx(told["distance"]["value"], rel=1e-3)
     run("sketch", "gone.npz", "-o", "gone.sotdd", "--like", "train.sotdd", "-q")
     assert run("check", "train.sotdd", "gone.sotdd", "--fail-above", "1", "-q")[0] == 1
+    code, out, _ = run("check", "train.sotdd", "gone.sotdd", "--json")  # two sketches know their noise
+    told = json.loads(out)
+    assert (code, told["checks"][0]["criterion"], told["distance"]["within_noise"]) == (1, "noise", False)
 
 
 def test_a_level(files, run):

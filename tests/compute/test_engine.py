@@ -7,7 +7,6 @@ from itertools import pairwise as neighbours
 
 import numpy as np
 import pytest
-import scipy.sparse
 import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,17 +38,13 @@ def blas_threads():
         (500, {"label_law": "paper"}),
         (65, {"tilt": False}),
         (320, {"label_law": "quantiles"}),
-        (320, {"sparse": True}),
     ],
 )
 def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, count, settings):
-    sizes, sparse = {"a": n, "b": m}, "sparse" in settings
-    points = [rng.normal(size=(size, d)) * (rng.random((size, d)) < (0.02 if sparse else 1)) for size in sizes.values()]
     datasets = [
-        LabelledData.of((scipy.sparse.csr_array(x) if sparse else x, rng.integers(0, 5, size=len(x))), name)
-        for x, name in zip(points, sizes, strict=True)
+        LabelledData.of((rng.normal(size=(size, d)), rng.integers(0, 5, size=size)), name)
+        for name, size in {"a": n, "b": m}.items()
     ]
-    settings = {} if sparse else settings
     projections = sotdd.Projections.fit(datasets, n_projections=count, **settings)
 
     def compared(threads, chunk):

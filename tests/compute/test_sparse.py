@@ -1,4 +1,4 @@
-"""Sparse points are compared as their dense arrays are, in memory of the size of what is stored."""
+"""Sparse points are compared as their dense arrays are, bit for bit, in memory of the size of what is stored."""
 
 import subprocess
 import sys
@@ -10,8 +10,6 @@ import scipy.sparse as sp
 import sotdd
 from laws import Circles
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.cpu.rows import multiplies_stored
-from sotdd.projections.scale_statistics import FeatureMoments
 
 
 def drawn(rng, shape, density, sampler):
@@ -35,15 +33,14 @@ def dense(pair):
 
 def assert_same(pair, **settings):
     ours, theirs = sotdd.distance(*pair, **settings), sotdd.distance(*dense(pair), **settings)
-    np.testing.assert_allclose(ours.per_projection, theirs.per_projection, rtol=1e-4)
-    np.testing.assert_allclose([ours.value, ours.stderr], [theirs.value, theirs.stderr], rtol=2e-5)
+    np.testing.assert_array_equal(ours.per_projection, theirs.per_projection)
+    assert [ours.value, ours.stderr] == [theirs.value, theirs.stderr]
 
 
 @pytest.mark.parametrize(
     "settings",
     [
         {},
-        {"estimator": "plain", "directions": sotdd.projections.Hadamard()},
         {"directions": sotdd.projections.Sphere()},
         {"scale": "features"},
         {"scale": None},
@@ -58,27 +55,6 @@ def test_sparse_points_are_those_of_the_dense_array(rng, n, d, density, settings
     assert_same(pair, n_projections=192, **settings)
 
 
-def test_values_far_from_zero_are_made_dense(rng):
-    """The difference of two sums would lose the digits in which such values differ."""
-    x = sp.csr_array(np.column_stack([1.7e9 + rng.normal(size=500), *(rng.random((20, 500)) < 0.02)]))
-    data = sotdd.open_dataset(x)
-    assert not multiplies_stored(data, sotdd.Projections.fit([data], scale="features"))
-    pair = (x[:250], np.arange(250) % 2), (x[250:], np.arange(250) % 2)
-    assert_same(pair, n_projections=64, scale="features")
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e150, 1e-150])
-def test_moments_of_features(rng, scale):
-    x = drawn_pair(rng, 300, 40, 0.1)[0][0] * scale
-    x = sp.hstack([x, np.full((300, 1), 3e5 * scale), rng.normal(1e6 * scale, scale, size=(300, 1))], format="csr")
-    ours, theirs = (FeatureMoments.of(sotdd.LabelledData.of(source, "x")) for source in (x, x.toarray()))
-    for name in ("centre", "deviations", "spread", "farthest"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-9, atol=1e-12 * scale)
-    assert ours.deviations[40] == 0
-    assert ours.name_of_farthest == theirs.name_of_farthest
-    assert ours.n_points == 300
-
-
 def test_ranges_beyond_float64_are_refused():
     x = sp.csr_array(np.array([[1.7e308, 0], [-1.7e308, 1]]))
     with pytest.raises(sotdd.SotddError, match="cannot be scaled in float64"):
@@ -91,29 +67,23 @@ def test_ranges_beyond_float64_are_refused():
 
 def test_every_verb(rng):
     pair = drawn_pair(rng, 120, 150, 0.02)
-    full = dense(pair)
     few = {"n_projections": 64}
-    np.testing.assert_allclose(sotdd.paper(*pair, **few).value, sotdd.paper(*full, **few).value, rtol=1e-5)
-    both = [sotdd.pairwise([*side, full[0]], **few).values for side in (pair, full)]
-    np.testing.assert_allclose(both[0], both[1], rtol=1e-4, atol=1e-3)
-    both = [sotdd.test(*side, n_permutations=19, **few) for side in (pair, full)]
-    assert both[0].p_value == both[1].p_value
-    both = [sotdd.explain(*side, **few).features for side in (pair, full)]
-    np.testing.assert_allclose(both[0], both[1], rtol=1e-3)
     projections = sotdd.Projections.fit(pair, **few).evenly()
-    both = [sotdd.sketch(side, projections) for side in (pair[0], full[0])]
-    assert both[0].distance(both[1]).value < 1e-4
-    streamed = [sotdd.sketch_stream([side, side], projections) for side in (pair[0], full[0])]
-    assert streamed[0].distance(streamed[1]).value < 1e-4
-    both = [sotdd.DriftReference.fit(side[0], **few).test(side[1], n_permutations=19).p_value for side in (pair, full)]
-    assert both[0] == both[1]
-    both = [sotdd.peers.mmd(*side).value for side in (pair, full)]
-    np.testing.assert_allclose(both[0], both[1], rtol=1e-9)
-    scalers = [sotdd.Scaler.fit([side[0][0], side[1][0]], "features") for side in (pair, full)]
-    np.testing.assert_allclose(scalers[0].scale, scalers[1].scale, rtol=1e-9)
+    for measure in (
+        lambda a, b: sotdd.paper(a, b, **few).value,
+        lambda a, b: sotdd.pairwise([a, b, a], **few).values.tolist(),
+        lambda a, b: sotdd.test(a, b, n_permutations=19, **few).p_value,
+        lambda a, b: sotdd.explain(a, b, **few).features,
+        lambda a, b: sotdd.sketch(a, projections).quantiles.tolist(),
+        lambda a, b: sotdd.sketch_stream([a, b], projections).quantiles.tolist(),
+        lambda a, b: sotdd.DriftReference.fit(a, **few).test(b, n_permutations=19).p_value,
+        lambda a, b: sotdd.peers.mmd(a, b).value,
+        lambda a, b: sotdd.Scaler.fit([a[0], b[0]], "features").scale.tolist(),
+    ):
+        assert measure(*pair) == measure(*dense(pair))
 
 
-def test_laws_of_ones_own_and_the_torch_engine_see_dense_blocks(rng):
+def test_laws_of_ones_own_and_the_torch_engine(rng):
     from sotdd.compute.torch.engine import TorchEngine
 
     pair = drawn_pair(rng, 90, 30, 0.05)

@@ -92,7 +92,6 @@ def test_core():
         *core.product(1, **small),
         *core.default_call(1, n=200, d=8),
         *core.fitting(1, n=200, d=8),
-        *core.sparse(1, n=200, d=300, per_point=3),
         *core.against_torch(1, **small),
         *core.classes(1, n=2000, d=8, count=64),
         *core.growth(1, **small),

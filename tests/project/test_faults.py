@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and lim
 OF_PROJECTIONS = {
     "sketch": sotdd.Sketch,
     "builder": sotdd.SketchBuilder,
-    "window": sotdd.SketchWindow,
     "drift reference": sotdd.DriftReference,
 }
 KINDS = [*OF_PROJECTIONS, "csv", "report.html"]
@@ -35,7 +34,6 @@ def made(version):
     return {
         "sketch": sotdd.sketch((x, y), projections).save,
         "builder": sotdd.SketchBuilder(projections).add(x, y).save,
-        "window": sotdd.SketchWindow(projections).add("part", x, y).save,
         "drift reference": sotdd.DriftReference.fit((x, y), n_projections=64 * (1 + version)).save,
         "csv": matrix.to_csv,
         "report.html": lambda path: sotdd.report(matrix, path),

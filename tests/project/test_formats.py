@@ -41,19 +41,17 @@ def test_files_open_and_give_what_they_gave(kept):
     a, b, wide = (sotdd.Sketch.load(folder / f"{name}.sotdd") for name in ("a", "b", "many-features"))
     assert a.n_points == 60
     assert set(a.classes) == {"cat", "dog"}
-    builder, window = sotdd.SketchBuilder.load(folder / "a.builder"), sotdd.SketchWindow.load(folder / "days.window")
+    builder = sotdd.SketchBuilder.load(folder / "a.builder")
     reference = sotdd.DriftReference.load(folder / "a.reference")
     found = {
         "sketch": a.distance(b).value,
         "many features": sotdd.distance(wide, points(0.2, 20, 130)).value,  # whose directions are drawn again
         "builder": builder.finish("a").distance(b).value,
-        "window": window.finish("days").distance(b).value,
         "reference, distance": reference.distance(points(0.5)).value,
         "reference, statistic": reference.test(points(0.5)).statistic,
     }
     assert found == pytest.approx({name: numbers[name] for name in found}, **SAME)
     assert builder.add(*points(0.5)).finish("more").n_points == 120
-    assert list(window.names) == ["monday", "tuesday"]
 
 
 def test_catalogs_open_and_find_what_they_found(kept):

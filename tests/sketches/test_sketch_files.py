@@ -159,7 +159,6 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("sketch builder", lambda _, a: a[f"{VALUES} counts"].__setitem__((0, 0, -1), 1), "do not fit their ranges"),
         ("sketch builder", lambda h, _: h.update(counts=[1, 2, 3]), "not the points that it has seen"),
         ("sketch builder", lambda h, _: h["kept"].remove("values"), "does not have its 'values'"),
-        ("sketch window", lambda h, _: h.update(names=["a", "a"]), "one name"),
         ("drift reference", lambda _, a: a["codes"].__setitem__(0, 7), "of classes that it does not have"),
         ("drift reference", lambda _, a: a["rows"].__setitem__((0, 0), 1e30), "farther than any reference keeps"),
         ("drift reference", lambda _, a: a.pop("rows"), "no array 'rows'"),

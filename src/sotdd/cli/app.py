@@ -73,7 +73,6 @@ app.command("test", epilog=compare.TEST_EXAMPLES, rich_help_panel=_DECIDE)(compa
 app.command("reference", epilog=check.REFERENCE_EXAMPLES, rich_help_panel=_DECIDE)(check.reference_command)
 app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
 app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
-app.command("update", epilog=sketch.UPDATE_EXAMPLES, rich_help_panel=_KEEP)(sketch.update_command)
 app.add_typer(catalog.app, rich_help_panel=_KEEP)
 app.command("demo", epilog=compare.DEMO_EXAMPLES, rich_help_panel=_SEE)(compare.demo_command)
 app.command("warm", epilog=warm.EXAMPLES, rich_help_panel=_SEE)(warm.warm_command)

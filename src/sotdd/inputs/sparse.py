@@ -1,25 +1,15 @@
-"""Sparse matrices as features: only values other than zero are held, and a block is made dense where that is needed."""
+"""Sparse matrices as features: only values other than zero are held, and a block is made dense when it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line, refuse_beyond_float64
+from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.streamed import Rows, StreamedFeatures
-
-Doubles = NDArray[np.float64]
-Indices = NDArray[np.int64]
-
-# Stored values that are widened to float64 at a time.
-_VALUES = 1 << 20
-
-# Deviations smaller than this are not divided by, so that their inverse stays in float64.
-_SMALLEST = 1e-300
 
 
 def is_sparse(features: object) -> bool:
@@ -64,20 +54,6 @@ class SparseRows(StreamedFeatures):
         """Some rows, in any order, still sparse."""
         return SparseRows(self.name, self.matrix[rows])
 
-    def part(self, start: int, stop: int) -> tuple[Doubles, Indices, Indices]:
-        """Values, columns and edges of some rows, as compiled loops take them."""
-        edges = self.matrix.indptr[start : stop + 1].astype(np.int64)
-        stored = slice(edges[0], edges[-1])
-        values, columns = self.matrix.data[stored], self.matrix.indices[stored]
-        return values.astype(np.float64), columns.astype(np.int64), edges - edges[0]
-
-    def _portions(self) -> Iterator[tuple[slice, Doubles, Indices, Indices]]:
-        """Rows a portion at a time, of few stored values each, with what `part` says of them."""
-        size = max(1, _VALUES * len(self) // max(self.matrix.nnz, len(self)))
-        for start in range(0, len(self), size):
-            stop = min(start + size, len(self))
-            yield slice(start, stop), *self.part(start, stop)
-
     def find_non_finite(self) -> tuple[Any, int, int] | None:
         """The first stored value that is NaN or infinite, its row and its feature; None where all are finite."""
         bad = np.flatnonzero(~np.isfinite(self.matrix.data))
@@ -85,32 +61,6 @@ class SparseRows(StreamedFeatures):
             return None
         row = int(np.searchsorted(self.matrix.indptr, bad[0], side="right")) - 1
         return self.matrix.data[bad[0]], row, int(self.matrix.indices[bad[0]])
-
-    def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
-        """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""
-        zeros = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])  # (d,) how often each is 0
-        reach = np.where(zeros > 0, np.abs(pivot), 0.0)
-        for _, values, columns, _ in self._portions():
-            with np.errstate(over="ignore"):  # refused below
-                np.maximum.at(reach, columns, np.abs(values - pivot[columns]))
-        refuse_beyond_float64(reach)
-        reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
-        inverse = 1.0 / reach
-        of_zero = np.where(zeros > 0, -pivot, 0.0) * inverse
-        sums = zeros * of_zero
-        for _, values, columns, _ in self._portions():
-            sums += np.bincount(columns, (values - pivot[columns]) * inverse[columns], len(sums))
-        mean = sums / len(self)
-        at_zero = of_zero - mean
-        squares, lengths, unit = zeros * at_zero**2, np.empty(len(self)), reach / reach.max()
-        for rows, values, columns, edges in self._portions():
-            deviations = ((values - pivot[columns]) * inverse[columns] - mean[columns]) ** 2
-            squares += np.bincount(columns, deviations, len(squares))
-            # Lengths leave out the deviations of a point that is all zeros, which all points share.
-            beyond = (deviations - at_zero[columns] ** 2) * unit[columns] ** 2
-            row = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-            lengths[rows] = np.bincount(row, beyond, len(edges) - 1)
-        return reach, mean, squares, int(np.argmax(lengths))
 
 
 def _by_rows(matrix: Any, name: str) -> Any:  # noqa: ANN401  # one of SciPy's

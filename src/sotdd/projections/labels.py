@@ -21,8 +21,7 @@ class Quantiles(LabelTerms):
     """A class's term is a linear functional of its quantile function, seen through K equal bins.
 
     With q_k the mean of the class's projected points over the k-th of K bins of equal probability, the
-    term is Σ_k coefficient_k q_k; see `ClassQuantiles`. Quantile functions merge as those of whole
-    datasets do.
+    term is Σ_k coefficient_k q_k; see `ClassQuantiles`.
 
     Attributes
     ----------
@@ -31,11 +30,6 @@ class Quantiles(LabelTerms):
     coefficients
         (B, K) of the bins, lowest first.
     """
-
-    @property
-    def levels(self) -> int:
-        """How many bins, K."""
-        return int(self.coefficients.shape[1])
 
 
 class ClassSummary(Protocol):

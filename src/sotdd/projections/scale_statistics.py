@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.basics.randomness import Stream, generator
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.sparse import SparseRows
 from sotdd.inputs.tensors import DeviceFeatures
 
 Doubles = NDArray[np.float64]
 
 # Fewer blocks than this are not worth the threads.
 _FEW_BLOCKS = 8
+
+# Moments of blocks are pooled before they hold more than about this many features together.
+_POOLED_VALUES = 1 << 21
 
 # A reach smaller than this is not divided by, so that its inverse stays in float64.
 _SMALLEST = 1e-300
@@ -61,16 +63,19 @@ class FeatureMoments:
     def of(cls, data: LabelledData) -> FeatureMoments:
         """Go over a dataset once, block by block."""
         pivot = data.rows(slice(0, 1))[0].astype(np.float64)
-        if isinstance(data.features, (DeviceFeatures, SparseRows)):
+        if isinstance(data.features, DeviceFeatures):
             reach, mean, squares, row = data.features.moments(pivot)
             farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
             return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))
         blocks = data.blocks()
         if len(blocks) < _FEW_BLOCKS:
-            parts = [cls._of_block(data, block, pivot) for block in blocks]
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as threads:  # the loops do not hold Python's lock
-                parts = list(threads.map(lambda block: cls._of_block(data, block, pivot), blocks))
+            return cls.pool([cls._of_block(data, block, pivot) for block in blocks])
+        together = max(_FEW_BLOCKS, _POOLED_VALUES // data.n_features)
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # the loops do not hold Python's lock
+            parts = [
+                cls.pool(list(threads.map(lambda block: cls._of_block(data, block, pivot), blocks[at : at + together])))
+                for at in range(0, len(blocks), together)
+            ]
         return cls.pool(parts)
 
     @classmethod

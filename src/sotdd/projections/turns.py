@@ -127,18 +127,14 @@ class TurnedDirections:
             turn.write(points, first, out[done : done + stop - first], at)
             done += stop - first
 
-    def write_columns(self, out: Floats) -> None:
-        """Write the directions themselves as the columns of ``out`` (d, B)."""
-        done = 0
-        for turn, first, stop in self.parts:
-            turn.write_directions(first, out[:, done : done + stop - first])
-            done += stop - first
-
     @kept_property
     def theta(self) -> Floats:
         """(B, d) the directions themselves."""
         columns = np.empty((self.n_features, len(self)), np.float32)
-        self.write_columns(columns)
+        done = 0
+        for turn, first, stop in self.parts:
+            turn.write_directions(first, columns[:, done : done + stop - first])
+            done += stop - first
         return columns.T
 
     @property

@@ -19,16 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole, write_whole
-from sotdd.basics.text import quote, say_count
+from sotdd.basics.text import say_count
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.labels import Quantiles
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.controls import PowerSums, draw_weights
-from sotdd.sketches.histograms import ClassesDoNotFit, check_classes, find_quantiles
+from sotdd.sketches.histograms import check_classes, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
@@ -66,8 +65,7 @@ class SketchBuilder:
     Parameters
     ----------
     projections
-        What the data are projected by. Their label law must be one that can be merged over parts of a dataset: moments
-        or class quantiles.
+        What the data are projected by. Their label law must be moments, whose sums add up over parts of a dataset.
     n_quantiles
         How many numbers the sketch keeps of each projection.
 
@@ -87,22 +85,23 @@ class SketchBuilder:
 
     def __init__(self, projections: Projections, *, n_quantiles: int = QUANTILES) -> None:
         self.n_quantiles: int = check_quantiles(n_quantiles).count
-        _check_label_law(projections)
+        if not adds_up(check_projections(projections)):
+            raise SotddError("streams take label_law='moments': use sotdd.sketch on the whole dataset for other laws.")
         self.projections = projections
         self.counts: dict[Hashable, int] = {}
         self.by_position: bool = False  # whether columns could not be matched by name
         self.most_bytes: int | None = None  # that histograms of classes may take; as `check_classes` has it
         self.first: SketchBuilder | None = None  # the first of two passes, if this is the second
-        self.sums: dict[str, Sums] = {"controls": PowerSums(projections)}
-        if isinstance(projections.draw(0, BLOCK).terms, Polynomials):  # quantiles follow from the values
-            self.sums["terms"] = TermSums(projections)
-        self.sums |= {"groups": GroupCounts(projections), "values": ValueCounts(projections)}
+        self.sums: dict[str, Sums] = {
+            "controls": PowerSums(projections),
+            "terms": TermSums(projections),
+            "groups": GroupCounts(projections),
+            "values": ValueCounts(projections),
+        }
         self._half_added = False  # whether an error interrupted a batch
 
     def begin_first_pass(self) -> SketchBuilder:
         """The first of two passes, without points: it counts no values, but adds up what label terms are made of."""
-        if not isinstance(self.sums.get("terms"), TermSums):
-            raise ClassesDoNotFit("class quantiles need all values at once, and so one pass: use fewer projections.")
         first = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
         first.sums = {name: sums for name, sums in first.sums.items() if name in ("controls", "terms")}
         return first
@@ -113,7 +112,7 @@ class SketchBuilder:
             raise SotddError("the first of two passes saw no points: pass batches that can be gone over again.")
         second = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
         second.first = self
-        second.sums = {"values": ShiftedCounts(self.projections, self.classes, self._find_terms()[0])}
+        second.sums = {"values": ShiftedCounts(self.projections, self.classes, self._find_terms())}
         return second
 
     def renew(self) -> SketchBuilder:
@@ -210,10 +209,9 @@ class SketchBuilder:
                 f"the second pass saw {say_count(self.n_points, 'point')} but the first {whole.n_points:,}, or other "
                 "classes: both must go over the same data."
             )
-        terms, errors = whole._find_terms()
+        terms = whole._find_terms()
         counts = np.array([whole.counts[label] for label in whole.classes], np.int64)
         quantiles, lost = self._find_quantiles(terms, Levels(self.n_quantiles))
-        lost[:, 2] += np.sqrt(errors**2 @ (counts / counts.sum()))
         controls, groups = whole.sums["controls"], self.sums.get("groups")
         assert isinstance(controls, PowerSums)
         return Sketch(
@@ -244,11 +242,10 @@ class SketchBuilder:
 
         return unpack_builder(read_whole(path, "a file of a SketchBuilder"), path, projections)
 
-    def _find_terms(self) -> tuple[Doubles, Doubles]:
-        """The label term of each class (L, C), and how far it may be off."""
-        found = self.sums.get("terms", self.sums.get("values"))
-        assert isinstance(found, (TermSums, ValueCounts))
-        return found.find_terms({label: self.counts[label] for label in self.classes})
+    def _find_terms(self) -> Doubles:
+        """The label term of each class (L, C)."""
+        sums = self.sums["terms"].by_class
+        return np.stack([sums[label]["sums"] / self.counts[label] for label in self.classes], axis=1)
 
     def _find_quantiles(self, terms: Doubles, levels: Levels) -> tuple[NDArray[np.float32], Doubles]:
         """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).
@@ -275,109 +272,9 @@ class SketchBuilder:
         return np.concatenate(rows), np.concatenate(lost)
 
 
-class SketchWindow:
-    """Parts of a dataset by name, each counted on its own, and the sketch of all of them together.
-
-    A part that is taken out leaves nothing behind: the sketch is that of the parts that are left, to the last bit,
-    but for its halves, which are random. A window is a file as a sketch is, and whatever takes a sketch file
-    (`sotdd.distance`, ``sotdd check``) takes a file of a window as the sketch of its parts.
-
-    Parameters
-    ----------
-    projections
-        What the data are projected by.
-    n_quantiles
-        How many numbers the sketch keeps of each projection.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> rng = np.random.default_rng(0)
-    >>> days = {day: (rng.normal(size=(500, 3)), rng.integers(2, size=500)) for day in ("mon", "tue", "wed")}
-    >>> projections = sotdd.Projections.fit([days["mon"]], n_projections=64)
-    >>> window = sotdd.SketchWindow(projections)
-    >>> for day, rows in days.items():
-    ...     _ = window.add(day, *rows)
-    >>> window.forget("mon")
-    SketchWindow(2 parts: 'tue', 'wed'; 1,000 points, 64 projections)
-    >>> window.finish("two days")
-    Sketch('two days': 1,000 points, 2 classes, 64 projections × 384 quantiles)
-    """
-
-    def __init__(self, projections: Projections, *, n_quantiles: int = QUANTILES) -> None:
-        self.n_quantiles: int = check_quantiles(n_quantiles).count
-        SketchBuilder(projections)  # refuses what cannot be merged
-        self.projections = projections
-        self.parts: dict[str, SketchBuilder] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the parts, oldest first."""
-        return tuple(self.parts)
-
-    @property
-    def n_points(self) -> int:
-        """How many points all parts have together."""
-        return sum(part.n_points for part in self.parts.values())
-
-    def __repr__(self) -> str:
-        """Parts and sizes, for people."""
-        named = ", ".join(quote(name) for name in self.names[:3]) + (", …" if len(self.parts) > 3 else "")
-        parts = say_count(len(self.parts), "part") + (f": {named}" if named else "")
-        points, projections = say_count(self.n_points, "point"), say_count(self.projections.n_projections, "projection")
-        return f"SketchWindow({parts}; {points}, {projections})"
-
-    def add(self, part: str, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
-        """Add rows to a part, which is begun where there is none of this name; features alone are one class."""
-        check_name(part)
-        batch = open_batch(features, labels, self.projections)
-        if batch is None:
-            return self
-        known = {label for each in self.parts.values() for label in each.counts}
-        check_classes(len(known | set(batch.classes)), self.projections.n_projections)
-        builder = self.parts.get(part)
-        if builder is None:
-            builder = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
-        builder.add_opened(batch)
-        self.parts[part] = builder
-        return self
-
-    def forget(self, part: str) -> Self:
-        """Take a part out."""
-        check_name(part)
-        if part not in self.parts:
-            there = ", ".join(quote(name) for name in self.names[:6]) or "no part at all"
-            raise SotddError(f"there is no part {describe(part)} to forget: there is {there}.")
-        del self.parts[part]
-        return self
-
-    def finish(self, name: str = "window") -> Sketch:
-        """The sketch of all parts together."""
-        whole = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
-        for part in self.parts.values():
-            whole.merge(part)
-        return whole.finish(name)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a file of counts and sums, whole or not at all, for another machine or a party that may see them."""
-        from sotdd.sketches.file import pack_window
-
-        write_whole(path, pack_window(self))
-
-    @staticmethod
-    def load(path: str | PathLike[str], projections: Projections | None = None) -> SketchWindow:
-        """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.file import unpack_window
-
-        return unpack_window(read_whole(path, "a file of a SketchWindow"), path, projections)
-
-
-def _check_label_law(projections: Projections) -> None:
-    if not isinstance(check_projections(projections).draw(0, BLOCK).terms, (Polynomials, Quantiles)):
-        raise SotddError(
-            "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on the "
-            "whole dataset, or label_law='moments' or 'quantiles'."
-        )
+def adds_up(projections: Projections) -> bool:
+    """Whether label terms are sums over points, which add up over parts of a dataset."""
+    return isinstance(projections.draw(0, BLOCK).terms, Polynomials)
 
 
 def _refuse_mixed(labels: Sequence[Hashable]) -> None:

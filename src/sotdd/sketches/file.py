@@ -1,4 +1,4 @@
-"""Sketches, builders and windows as files: numbers over many points, which give few points away.
+"""Sketches and builders as files: numbers over many points, which give few points away.
 
 `sotdd.sketches.codec` has the format, and every file has the `Recipe` of its projections. The arrays of a sketch are
 ``quantiles`` (L, Q), ``counts`` (C,) and ``class_terms`` (L, C). ``lost`` (L, 3) is how far off the sketch's distances
@@ -7,53 +7,37 @@ count by. What controls are made of (`sotdd.sketches.controls`) is in ``places``
 ``lengths`` (5,), three even moments, the variance between classes and the dimensions; and ``mean`` (d,).
 
 A builder has the classes, their counts, and which `Sums` are kept; the names of arrays are those of the sums and of
-their totals. A window has the same for each of its parts, whose arrays have its number before their names.
+their totals.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
-from sotdd.basics.files import read_whole
 from sotdd.basics.text import json_label
 from sotdd.compute.controls import ControlValues, Lengths
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder, SketchWindow
+from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.codec import (
     LARGEST_VALUE,
     Arrays,
     Field,
-    Header,
     Reader,
     pack,
     pack_labels,
     pack_remarks,
-    read_header,
     unpack,
 )
 from sotdd.sketches.quantiles import MOST_QUANTILES
 from sotdd.sketches.recipe import MOST_FEATURES, Recipe, read_projections
 from sotdd.sketches.sketch import Sketch
 
-_SKETCH, _BUILDER, _WINDOW = "sketch", "sketch builder", "sketch window"
+_SKETCH, _BUILDER = "sketch", "sketch builder"
 
 
 # ------------------------------------------------------------------ sketches
-
-
-def read_file(path: str | PathLike[str]) -> Sketch:
-    """Read a sketch, or make that of a window; any other file is refused."""
-    content = read_whole(path, "a file of a sketch")
-    kind = None
-    with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        kind = read_header(content).get("kind")
-    if kind == _WINDOW:
-        return unpack_window(content, path).finish(Path(path).stem)
-    return unpack_sketch(content, path)
 
 
 def pack_sketch(sketch: Sketch) -> bytes:
@@ -127,13 +111,24 @@ def _read_controls(reader: Reader, n_projections: int) -> ControlValues | None:
     return None if places is None and values is None else ControlValues(places, values, lengths)
 
 
-# ------------------------------------------------------------------ builders and windows
+# ------------------------------------------------------------------ builders
 
 
 def pack_builder(builder: SketchBuilder) -> bytes:
     """The content of a file."""
+    builder.refuse_half_added()
+    classes = list(builder.counts)
+    kept = [name for name, sums in builder.sums.items() if sums.kept]
     header, arrays = Recipe.of(builder.projections).pack()
-    header |= {"n_quantiles": builder.n_quantiles, **_pack_counts(builder, arrays)}
+    header |= {
+        "n_quantiles": builder.n_quantiles,
+        "classes": pack_labels(classes),
+        "counts": list(builder.counts.values()),
+        "by_position": builder.by_position,
+        "kept": kept,
+    }
+    for name in kept:
+        arrays |= builder.sums[name].pack(classes, f"{name} ")
     return pack(_BUILDER, header, arrays)
 
 
@@ -141,44 +136,7 @@ def unpack_builder(content: bytes, path: str | PathLike[str], projections: Proje
     """A builder from the content of a file; messages call it by its path."""
     reader = unpack(_BUILDER, content, path)
     drawn, count = read_projections(reader, projections), reader.count("n_quantiles", most=MOST_QUANTILES)
-    return _read_counts(reader, SketchBuilder(drawn, n_quantiles=count))
-
-
-def pack_window(window: SketchWindow) -> bytes:
-    """The content of a file."""
-    header, arrays = Recipe.of(window.projections).pack()
-    parts = {str(at): _pack_counts(part, arrays, f"{at} ") for at, part in enumerate(window.parts.values())}
-    header |= {"n_quantiles": window.n_quantiles, "names": list(window.names), "parts": parts}
-    return pack(_WINDOW, header, arrays)
-
-
-def unpack_window(content: bytes, path: str | PathLike[str], projections: Projections | None = None) -> SketchWindow:
-    """A window from the content of a file."""
-    reader = unpack(_WINDOW, content, path)
-    drawn, count = read_projections(reader, projections), reader.count("n_quantiles", most=MOST_QUANTILES)
-    window = SketchWindow(drawn, n_quantiles=count)
-    names, parts = reader.texts("names"), reader.within("parts")
-    if len(set(names)) < len(names):
-        raise reader.refuse("two of its parts have one name")
-    for at, name in enumerate(names):
-        empty = SketchBuilder(drawn, n_quantiles=count)
-        window.parts[name] = _read_counts(parts.within(str(at)), empty, f"{at} ")
-    return window
-
-
-def _pack_counts(builder: SketchBuilder, arrays: Arrays, before: str = "") -> Header:
-    """Put what a builder has counted into a file; the names of its arrays begin with ``before``."""
-    builder.refuse_half_added()
-    classes = list(builder.counts)
-    kept = [name for name, sums in builder.sums.items() if sums.kept]
-    for name in kept:
-        arrays |= builder.sums[name].pack(classes, f"{before}{name} ")
-    counts = list(builder.counts.values())
-    return {"classes": pack_labels(classes), "counts": counts, "by_position": builder.by_position, "kept": kept}
-
-
-def _read_counts(reader: Reader, builder: SketchBuilder, before: str = "") -> SketchBuilder:
-    """Fill a builder without points by what `_pack_counts` wrote."""
+    builder = SketchBuilder(drawn, n_quantiles=count)
     classes, counts, kept = reader.labels(), reader.get("counts", list), reader.texts("kept")
     whole = all(type(count) is int and count > 0 for count in counts) and sum(counts) < 2**62
     if len(counts) != len(classes) or not whole:
@@ -187,7 +145,7 @@ def _read_counts(reader: Reader, builder: SketchBuilder, before: str = "") -> Sk
     builder.counts = dict(zip(classes, counts, strict=True))
     for name, sums in builder.sums.items():
         if name in kept and sums.kept:
-            sums.read(reader, builder.counts, f"{before}{name} ")
+            sums.read(reader, builder.counts, f"{name} ")
         elif sums.required:
             raise reader.refuse(f"it does not have its {name!r}")
         else:

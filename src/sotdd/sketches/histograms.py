@@ -36,8 +36,7 @@ def check_classes(n_classes: int, n_projections: int, most_bytes: int | None = N
     if n_classes * n_projections * BINS * 4 > most:
         raise ClassesDoNotFit(
             f"histograms of {say_count(n_classes, 'class', 'classes')} × {say_count(n_projections, 'projection')} take "
-            f"more than {most >> 20} MB: use fewer projections, or label_law='moments' and sketch_stream, which makes "
-            "two passes."
+            f"more than {most >> 20} MB: use fewer projections, or sketch_stream, which makes two passes."
         )
 
 

@@ -29,10 +29,9 @@ from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.tensors import is_tensor
-from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import CUT, Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import check_name, open_batch
+from sotdd.sketches.builder import adds_up, check_name, open_batch
 from sotdd.sketches.controls import draw_weights
 from sotdd.sketches.noise import Noise, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
 from sotdd.sketches.quantiles import QUANTILES, check_quantiles
@@ -98,7 +97,7 @@ class PrivateBuilder:
         max_label: float | None = None,
         n_bins: int = _BINS,
     ) -> None:
-        if not isinstance(check_projections(projections).draw(0, BLOCK).terms, Polynomials):
+        if not adds_up(check_projections(projections)):
             raise SotddError(
                 "only sums of moments can be noised for privacy: fit projections with label_law='moments'."
             )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, check_order, describe
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.files import write_whole
+from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
@@ -275,9 +275,9 @@ class Sketch:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
         """Read a file that `save` wrote; anything else, or a damaged one, is refused."""
-        from sotdd.sketches.file import read_file
+        from sotdd.sketches.file import unpack_sketch
 
-        return read_file(path)
+        return unpack_sketch(read_whole(path, "a file of a sketch"), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Names, sizes and recipe as JSON values; the quantiles themselves are in the file."""

@@ -28,7 +28,7 @@ from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.reading import TableSettings
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder, check_name
+from sotdd.sketches.builder import SketchBuilder, adds_up, check_name
 from sotdd.sketches.histograms import ClassesDoNotFit
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
@@ -74,7 +74,8 @@ def sketch(
     n_quantiles
         How many numbers to keep of each projection: means over parts of probability. None keeps
         every value; so does any number where the dataset has no more points. A dataset of more than a
-        million points is counted in fine bins rather than sorted, see `sketch_stream`.
+        million points is counted in fine bins rather than sorted, see `sketch_stream`, unless the label law is another
+        than moments.
     name
         What messages call it.
     device, progress
@@ -105,7 +106,8 @@ def sketch_opened(
 ) -> Sketch:
     """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
     data = projections.align(opened)
-    if levels is not None and data.n_points > _MOST_SORTED and str(device) in ("auto", "cpu"):
+    large = data.n_points > _MOST_SORTED and str(device) in ("auto", "cpu")
+    if levels is not None and large and adds_up(projections):
         rows = partial(_split_rows, data)
         return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
     exact = levels is None or data.n_points <= levels.count

@@ -16,12 +16,10 @@ from sotdd.compute.engine import LARGEST_TERM, Projected, describe_bad_term, des
 from sotdd.compute.run import Collector, run
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.labels import Quantiles
 from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader
-from sotdd.sketches.histograms import Histograms, find_quantiles
-from sotdd.sketches.quantiles import Levels
+from sotdd.sketches.histograms import Histograms
 
 if TYPE_CHECKING:
     from sotdd.compute.cpu.engine import CpuEngine
@@ -252,11 +250,6 @@ class TermSums(Sums):
         for label, column in zip(portion.classes, sums.T, strict=True):
             self.by_class[label]["sums"][portion.part] += column
 
-    def find_terms(self, counts: Mapping[Hashable, int]) -> tuple[Doubles, Doubles]:
-        """The label term of each class (L, C), and how far it may be off: sums are exact."""
-        terms = np.stack([self.by_class[label]["sums"] / count for label, count in counts.items()], axis=1)
-        return terms, np.zeros(terms.shape)
-
 
 class ValueCounts(Sums):
     """Histograms of the projected features of each class."""
@@ -265,32 +258,12 @@ class ValueCounts(Sums):
 
     def __init__(self, projections: Projections) -> None:
         super().__init__({"values": partial(Histograms.empty, projections.n_projections)})
-        self._projections = projections
 
     def gather(self, portion: Portion) -> None:
         """Count the values of each class."""
         for index, label in enumerate(portion.classes):
             begin, end = portion.offsets[index : index + 2].tolist()
             count_rows(self.by_class[label]["values"], portion, begin, end)
-
-    def find_terms(self, counts: Mapping[Hashable, int]) -> tuple[Doubles, Doubles]:
-        """The label term of each class (L, C) by its quantiles, and how far that may be off.
-
-        A term is Σ c_k q_k with c in any direction, and the K means q_k are off by a bin's width / √3 together: the
-        root mean square over draws of the label law.
-        """
-        classes: list[Histograms] = [self.by_class[label]["values"] for label in counts]
-        terms, errors = [], []
-        for part, block in self._projections.blocks():
-            assert isinstance(block.terms, Quantiles)
-            levels = Levels(block.terms.levels, smooth=False)
-            unchanged = np.ones(len(block)), np.zeros((len(block), 1))
-            means = [find_quantiles([one], part, *unchanged, levels)[0] for one in classes]
-            wide = np.stack(means, axis=1).astype(np.float64)  # (B, C, K)
-            terms.append(np.einsum("bck,bk->bc", wide, block.terms.coefficients))
-            lengths = np.linalg.norm(block.terms.coefficients, axis=1) / np.sqrt(3)
-            errors.append(np.stack([lengths * one.widths(part) for one in classes], axis=1))
-        return np.concatenate(terms), np.concatenate(errors)
 
 
 class ShiftedCounts(Sums):

@@ -151,7 +151,7 @@ class GroupCounts(Sums):
     builder. So the halves of a sketch depend on how rows were batched, as no other number in it does.
 
     Of each class there are a histogram of each group by its number, and ``terms`` (G, B), the sums of its label
-    polynomial. Nothing is kept where label terms are no sums, or the classes do not fit.
+    polynomial. Nothing is kept where the classes do not fit.
     """
 
     def __init__(self, projections: Projections) -> None:
@@ -160,8 +160,6 @@ class GroupCounts(Sums):
         self._n_rows = len(self._first)
         groups = {str(group): partial(Histograms.empty, self._n_rows, GROUP_BINS) for group in range(GROUPS)}
         super().__init__({**groups, "terms": partial(np.zeros, (GROUPS, self._n_rows))})
-        if not isinstance(self._first.terms, Polynomials):
-            self.drop()
 
     def gather(self, portion: Portion) -> None:
         """Deal some points out, and count them; only the first projections matter."""

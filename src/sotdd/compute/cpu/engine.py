@@ -24,13 +24,13 @@ from sotdd.compute.cpu.rows import (
     find_class_terms,
     fit_chunk,
     lay_out,
+    point_sums,
     project,
     scale_rows,
     sort_classes,
     sort_rows,
     split_costs,
 )
-from sotdd.compute.cpu.sparse import point_sums, project_stored
 from sotdd.compute.cpu.workers import Draws, Workers
 from sotdd.compute.engine import (
     LARGEST_TERM,
@@ -106,7 +106,7 @@ class CpuEngine:
         valid until the next chunk, and feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
-        layouts = lay_out(datasets, chunk, degree, projections)
+        layouts = lay_out(datasets, chunk, degree)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
         drawn = Draws(self.workers, projections, draws, _DRAWN)
@@ -258,7 +258,7 @@ class CpuEngine:
             data, out = layout.data, layout.rows[:count]
             if isinstance(data, ProjectedPoints):
                 out[...] = data.rows[here]
-            elif layout.twin is None and not (layout.sparse and project_stored(data, drawn, scaler, self.workers, out)):
+            elif layout.twin is None:
                 blocks = data.blocks()
                 size = 1 + _ITEM_PRODUCTS // (count * data.n_features * (blocks[0].stop - blocks[0].start))
                 items += [(layout, data, blocks[first : first + size]) for first in range(0, len(blocks), size)]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
-from sotdd.compute.engine import ByClass, ClassMoments, Points, Pool, ProjectedPoints, Seen
+from sotdd.compute.engine import ByClass, ClassMoments, Points, PointSums, Pool, ProjectedPoints, Seen
 from sotdd.compute.kernels import rows as kernels
+from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
 from sotdd.compute.resampling import Plan, Side
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.sparse import SparseRows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import Quantiles, Summaries, summarise_class
@@ -38,12 +39,6 @@ _DRAW_BYTES = 64 << 20
 # many, in no more than this.
 _TILES = 2
 _FEW_BYTES = 32 << 20
-
-# A mean this many times the spread takes digits from a difference of two sums in float64: such points are made dense.
-_FAR = 1e6
-
-# What one stored value under one projection costs, in operations of a matrix product and in additions of a transform.
-_OF_PRODUCT, _OF_TRANSFORM = 8.0, 4.0
 
 # Values that a thread works on at a time: with their copies, a second-level cache's worth.
 ITEM_VALUES = 1 << 17
@@ -82,13 +77,8 @@ def project(features: Rows, drawn: Drawn, tile: int, rows: Rows, points: slice) 
             return
         for start in range(0, len(out), tile):
             np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
-        clamp_rows(out, drawn)
-
-
-def clamp_rows(rows: Rows, drawn: Directions | TurnedDirections) -> None:
-    """Cut values to ±clamp where the directions have one."""
-    if drawn.clamp is not None:
-        np.clip(rows, np.float32(-drawn.clamp), np.float32(drawn.clamp), out=rows)
+        if drawn.clamp is not None:
+            np.clip(out, np.float32(-drawn.clamp), np.float32(drawn.clamp), out=out)
 
 
 def sum_classes(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
@@ -193,12 +183,11 @@ class Layout:
     order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
     moments: ClassMoments  # (chunk, …) where they are asked for
-    sparse: bool = False  # whether points are multiplied as they are stored
     by_class: bool = False  # whether each class is sorted on its own
     twin: int | None = None  # an earlier dataset with the same features, if there is one
 
 
-def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, projections: Projections) -> list[Layout]:
+def lay_out(datasets: Sequence[Seen], chunk: int, degree: int) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
     for seen in datasets:
@@ -209,10 +198,9 @@ def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, projections: Proj
             continue
         known = degree + 1
         room = ClassMoments(np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
-        sparse = isinstance(data.features, SparseRows) and multiplies_stored(data, projections)
         twin = _find_twin(data, [layout.data for layout in layouts])
         moments = room if degree and not by_class else NO_MOMENTS
-        layouts.append(Layout(data, *group_points(data), rows, moments, sparse, by_class, twin))
+        layouts.append(Layout(data, *group_points(data), rows, moments, by_class, twin))
     return layouts
 
 
@@ -251,18 +239,33 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
     return tile, chunk
 
 
-def multiplies_stored(data: LabelledData, projections: Projections) -> bool:
-    """Whether a dataset is best multiplied as it is stored; the same for any number of threads and any chunk."""
-    if not isinstance(data.features, SparseRows) or not is_near(projections.scaler):
-        return False
-    stored: float = data.features.matrix.nnz / data.n_points  # of a point
-    size = projections.turn_size
-    if size is None:
-        return _OF_PRODUCT * stored <= data.n_features
-    additions = 3 * size * np.log2(size) * -(-projections.n_projections // size)
-    return bool(_OF_TRANSFORM * stored * projections.n_projections <= additions)
+# ------------------------------------------------------------------ sums over points
 
 
-def is_near(scaler: Scaler | None) -> bool:
-    """Whether centres are near enough to zero for sums of sparse points to keep their digits."""
-    return scaler is None or float(np.max(np.abs(scaler.centre) * scaler.inverse)) <= _FAR
+def point_sums(
+    data: LabelledData,
+    scaler: Scaler | None,
+    shares: Sequence[Sequence[slice]],
+    each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
+) -> PointSums:
+    """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares."""
+    lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
+    for part in data.feature_parts():
+
+        def add_up(blocks: Sequence[slice], part: slice = part) -> tuple[Doubles, Doubles]:
+            by_class = np.zeros((len(data.classes), part.stop - part.start))
+            powers = np.zeros(3 if part.start == 0 else 0)  # lengths of points are summed once
+            for block in blocks:
+                norm_sums(
+                    scale_rows(data.rows(block), scaler, data.name), data.codes[block], powers, part.start, by_class
+                )
+            return powers, by_class
+
+        by_class = np.zeros((len(data.classes), part.stop - part.start))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+            for powers, of_share in each(add_up, shares):
+                by_class += of_share
+                lengths[: len(powers)] += powers
+            total[part] = by_class.sum(axis=0)
+            between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
+    return PointSums(lengths, total, between)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 Bits = NDArray[np.uint32]
 
@@ -21,9 +21,6 @@ _TILE = 1024
 
 # Rows and classes shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
 SHORT_ROW = 1024
-
-# Sparse points whose projections are written together.
-_STORED_POINTS = 16
 
 _DIGIT_BITS = np.uint32(11)
 _DIGIT_MASK = np.uint32(2047)
@@ -36,32 +33,6 @@ def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doub
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
             out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
-
-
-@exact_kernel
-def multiply_stored(
-    values: Doubles, columns: Integers, edges: Integers, turned: Floats, shift: Doubles, out: Floats
-) -> None:
-    """Write θ·x - shift for sparse points x and B directions θ, the columns of ``turned`` (d, B); out (B, m).
-
-    Point i has the ``values`` from edges[i] up to edges[i + 1], which stand in these ``columns``. Sums are formed in
-    the order in which values are stored, so results do not depend on how points are portioned.
-    """
-    sums = np.empty((_STORED_POINTS, turned.shape[1]))
-    count = edges.size - 1
-    for start in range(0, count, _STORED_POINTS):
-        here = min(_STORED_POINTS, count - start)
-        for i in range(here):
-            line = sums[i]
-            for b in range(line.size):
-                line[b] = -shift[b]
-            for k in range(edges[start + i], edges[start + i + 1]):
-                value, theta = values[k], turned[columns[k]]
-                for b in range(line.size):
-                    line[b] += value * np.float64(theta[b])
-        for b in range(sums.shape[1]):
-            for i in range(here):
-                out[b, start + i] = np.float32(sums[i, b])
 
 
 @kernel

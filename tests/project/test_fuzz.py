@@ -80,7 +80,7 @@ def test_processes_that_end_or_hang_are_findings(folder, monkeypatch):
 
 @pytest.mark.slow
 def test_a_killed_command_leaves_whole_files(folder, monkeypatch):
-    few = {name: attack.COMMANDS[name] for name in ("sketch --parts", "reference", "check")}
+    few = {name: attack.COMMANDS[name] for name in ("sketch", "reference", "check")}
     monkeypatch.setattr(attack, "COMMANDS", few)
     whole = folder / "whole"
     whole.mkdir()

@@ -131,7 +131,7 @@ def test_a_file_costs_no_more_than_its_size(contents, tmp_path):
 def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
     name, header, arrays = contents[kind]
     (tmp_path / "whole.sotdd").write_bytes(pack(name, header, arrays))
-    twice = 2 if kind in ("sketch builder", "quantile builder") else 1  # merged with itself
+    twice = 2 if kind == "sketch builder" else 1  # merged with itself
     assert use(kind, tmp_path / "whole.sotdd").n_points == 90 * twice
 
 

@@ -326,7 +326,8 @@ def quantiles_of_counts(
     of the means is from the values, in the mean and in the root mean square; and the width of the cells.
     """
     n_groups, n_bins, n_parts = counts.shape[0], counts.shape[2], out.shape[1]
-    function = np.empty(n_parts), np.empty(n_parts), np.empty(n_parts), np.empty(n_parts)
+    lows, highs, starts, stops = np.empty(n_parts), np.empty(n_parts), np.empty(n_parts), np.empty(n_parts)
+    function = lows, highs, starts, stops
     reaches = reaches_of(levels)
     masses, intervals = np.empty(n_bins + 2), np.empty(n_bins + 3)
     cells, edges = np.empty(n_cells + 2), np.empty(n_cells + 3)
@@ -350,10 +351,10 @@ def quantiles_of_counts(
             if weights[line] < 0.0:
                 masses[:], intervals[:] = masses[::-1].copy(), intervals[::-1].copy()
             _means_of_parts(masses, intervals, levels, out[line])
-            write_function(out[line], reaches, smooth, *function)
+            write_function(out[line], reaches, smooth, lows, highs, starts, stops)
             _losses_of_parts(masses, intervals, levels, function, lost[line])
         if filled > 1:
             _means_of_parts(cells, edges, levels, out[line])
-            write_function(out[line], reaches, smooth, *function)
+            write_function(out[line], reaches, smooth, lows, highs, starts, stops)
             _losses_of_parts(cells, edges, levels, function, lost[line])
             lost[line, 2] = _mean_width(cells, edges)

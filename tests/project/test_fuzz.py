@@ -87,7 +87,7 @@ def test_a_killed_command_leaves_whole_files(folder, monkeypatch):
     took = attack.prepare_commands(whole)
     found = [attack.run_kill(number, whole, took) for number in range(3)]
     assert [said for said in found if said[1] not in ("killed", "finished before")] == []
-    (whole / "week.sotdd").write_bytes((whole / "week.sotdd").read_bytes()[:-9])
+    (whole / "data.sotdd").write_bytes((whole / "data.sotdd").read_bytes()[:-9])
     with pytest.raises(sotdd.SotddError, match="not a whole sketch"):
         attack.check_files(whole)
 

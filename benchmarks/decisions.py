@@ -18,6 +18,7 @@ import numpy as np
 
 import sotdd
 from benchmarks.decision_causes import causes
+from benchmarks.decision_columns import changed_columns, false_names
 from benchmarks.decision_data import laws
 from benchmarks.decision_drift import checks, references, series
 from benchmarks.decision_power import powers, share
@@ -163,6 +164,8 @@ RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "ranking": lambda part: ranking(20 // part),
     "speed": lambda part: speed() if part == 1 else speed((200,)),
     "causes": lambda part: causes(16 // part),
+    "columns": lambda part: false_names(400 // part),
+    "changed columns": lambda part: changed_columns(100 // part),
     "tests": lambda part: powers(80 // part),
 }
 

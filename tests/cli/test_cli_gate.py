@@ -105,7 +105,7 @@ def test_a_level(files, run):
     code, said, _ = run("check", "train.npz", "gone.npz", *MORE)  # without options a test decides
     assert code == 1
     assert said.startswith("FAILED  drift: p = 0.01")
-    assert re.match(r"distance \S+ ± \S+; s-OTDD", said.splitlines()[1])
+    assert re.search(r"^distance \S+ ± \S+; s-OTDD", said, re.MULTILINE)
 
 
 @pytest.mark.parametrize("factor", [10, 1e25, 1e200])
@@ -183,7 +183,7 @@ def test_several_batches_share_the_level_and_a_disaster_is_found_all_the_same(re
     batches = ["same.csv", "gone.csv", "again.csv"]
     code, said, errors = run("check", reference, *batches, *FEW)
     assert (code, errors) == (1, "")
-    assert [line.split(":")[0] for line in said.splitlines()[:3]] == [
+    assert re.findall(r"^(?:passed|FAILED)  [a-z]+\.csv", said, re.MULTILINE) == [
         "passed  same.csv", "FAILED  gone.csv", "passed  again.csv"
     ]  # fmt: skip
     assert "3 batches: 2 passed, 1 drifted" in said
@@ -211,7 +211,7 @@ def test_a_column_that_is_stuck_is_drift(reference, run):
     np.savetxt("stuck.csv", rows[:40], delimiter=",", header="u,v,w,z,kind", comments="")
     code, said, errors = run("check", reference, "stuck.csv", *FEW)
     assert (code, errors) == (1, "")
-    assert "FAILED  column 'w' is 0 in 40 of 40 points" in said
+    assert "FAILED  column 'w' is constant: 0 in 40 of 40 rows" in said
     told = json.loads(run("check", reference, "stuck.csv", "same.csv", *FEW, "--json")[1])
     assert [one["verdict"] for one in told["batches"]] == ["drift", "passed"]
     last = told["batches"][0]["checks"][-1]

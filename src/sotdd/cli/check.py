@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +16,11 @@ from sotdd.basics.files import find_size
 from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.options import open_data, open_source
-from sotdd.cli.terminal import complain, say, say_note, show_work
+from sotdd.cli.terminal import complain, make_table, print_table, say, say_note, show_work
 from sotdd.inputs.sources import write_source
 
 if TYPE_CHECKING:
+    from sotdd.drift.changes import Changes
     from sotdd.drift.gate import BatchVerdict, Criteria, Gate
     from sotdd.drift.reference import DriftReference
     from sotdd.inputs.data import LabelledData
@@ -54,8 +54,9 @@ def reference_command(
 ) -> None:
     """Keep a dataset as a reference, which sotdd check tests batches against.
 
-    The file holds projected values and labels, no features, and remembers which
-    columns and labels were read, so that batches are read in the same way.
+    The file holds projected values, labels and, of a sample of rows, every column
+    in at most 128 steps. It remembers which columns and labels were read, so that
+    batches are read in the same way.
     """
     o.refuse_output(output, o.REFERENCE, "train")
     source = open_data(data, asked, "to test batches against")
@@ -123,6 +124,9 @@ def check_command(
     whose batches have not drifted, about one fails. Between sketches, which have no points
     to permute, what halves of each differ by decides at that level. --fail-above
     decides by the size of the drift instead, in units of the spread of the reference.
+
+    Below the verdict are the columns that changed, with p-values that are right for
+    all columns together. Columns that change without drift overall are named, and pass.
     """
     from sotdd.drift.gate import BatchVerdict, combine_verdicts, refuse_unwritable_log
     from sotdd.reports.gate_page import GateRun
@@ -132,9 +136,9 @@ def check_command(
         if log is not None:
             refuse_unwritable_log(log)
         _refuse_limits(**_choose(asked, "fail_above", "p_value"))
-        gate, data = _make_gate(reference, asked)
+        gate = _make_gate(reference, asked)
         criteria = _make_criteria(gate, asked, len(current))
-        run = _judge_batches(gate, data, current, asked, criteria)
+        run = _judge_batches(gate, current, asked, criteria)
     except SotddError as error:
         run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
     failures = _write_outputs(asked, log, run)
@@ -157,11 +161,8 @@ def _refuse_limits(fail_above: float | None = None, p_value: float | None = None
         raise SotddError(f"is {p_value:g}: expected a number between 0 and 1, such as 0.05.", setting="p_value")
 
 
-def _make_gate(reference: str, asked: o.Asked) -> tuple[Gate, LabelledData | None]:
-    """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more.
-
-    With it the data, where they were opened.
-    """
+def _make_gate(reference: str, asked: o.Asked) -> Gate:
+    """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     import sotdd
     from sotdd.drift.gate import Gate
 
@@ -172,13 +173,12 @@ def _make_gate(reference: str, asked: o.Asked) -> tuple[Gate, LabelledData | Non
             raise SotddError(f"{reference!r} is a sketch, which has no points to permute: {advice}.")
         asked.refuse_drawing("for a sketch, which is already made")
         sketch = replace(sotdd.Sketch.load(reference), name=reference)
-        return Gate(reference, sketch, {**_choose(asked, "p"), **device}), None
+        return Gate(reference, sketch, {**_choose(asked, "p"), **device})
     if reference.endswith(o.REFERENCE):
         chosen = {**asked.drawing, **_choose(asked, *_FITTING)}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
-        return Gate(reference, sotdd.DriftReference.load(reference), device), None
-    data = open_data(reference, asked)
-    return Gate(reference, _fit_reference(reference, data, asked), device), data
+        return Gate(reference, sotdd.DriftReference.load(reference), device)
+    return Gate(reference, _fit_reference(reference, open_data(reference, asked), asked), device)
 
 
 def _choose(asked: o.Asked, *names: str) -> dict[str, Any]:
@@ -198,9 +198,7 @@ def _make_criteria(gate: Gate, asked: o.Asked, n_batches: int) -> Criteria:
     return Criteria(n_batches, limit, level, n_permutations, fewest, chosen.get("require_all_columns", False))
 
 
-def _judge_batches(
-    gate: Gate, data: LabelledData | None, batches: Sequence[str], asked: o.Asked, criteria: Criteria
-) -> GateRun:
+def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria: Criteria) -> GateRun:
     """What is said of each batch, one at a time; and, for a page, what it shows of their data."""
     from sotdd.drift.gate import BatchVerdict
     from sotdd.reports.dataset_summary import DatasetSummary
@@ -218,8 +216,7 @@ def _judge_batches(
         verdicts.append(verdict)
         if asked.report is not None and opened is not None:
             summaries[batch] = DatasetSummary.of(opened)
-    reopen, sources = functools.partial(_open_batch, gate, asked), _list_sources(gate, data, asked, verdicts)
-    return GateRun(gate.name, verdicts, summaries, gate, criteria, reopen, data, asked=sources)
+    return GateRun(gate.name, verdicts, summaries, gate, criteria, asked=_list_sources(gate, asked, verdicts))
 
 
 def _open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
@@ -239,9 +236,7 @@ def _choose_reading(asked: o.Asked) -> dict[str, Any]:
     return {name: value for name, value in asked.reading.items() if name != "exclude"}
 
 
-def _list_sources(
-    gate: Gate, data: LabelledData | None, asked: o.Asked, verdicts: Sequence[BatchVerdict]
-) -> dict[str, Any]:
+def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) -> dict[str, Any]:
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = _choose_reading(asked)
     batches = {
@@ -251,9 +246,10 @@ def _list_sources(
         for verdict in verdicts
         if verdict.distance is not None
     }
-    reference = gate.name if data is None else asked.write_source(gate.name)
+    is_made = gate.name.endswith((o.REFERENCE, o.SKETCH))
+    reference = gate.name if is_made else asked.write_source(gate.name)
     settings = {**asked.drawing, **_choose(asked, *_FITTING)}
-    return {"reference": reference, "batches": batches, "settings": settings} if batches else {}
+    return {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made} if batches else {}
 
 
 def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
@@ -303,7 +299,10 @@ def _print_run(asked: o.Asked, run: GateRun, whole: str) -> None:
 
 
 def _print_verdicts(run: GateRun) -> None:
-    """Print what each criterion says of each batch, and how many passed; the error of a single one is printed apart."""
+    """Print what each criterion says of each batch, which columns changed, and how many batches passed.
+
+    The error of a single batch is printed apart.
+    """
     several = len(run.verdicts) > 1
     for verdict in run.verdicts:
         lines = [("drift" if outcome.failed else "passed", outcome.message) for outcome in verdict.outcomes]
@@ -312,6 +311,8 @@ def _print_verdicts(run: GateRun) -> None:
         for kind, text in lines:
             word, colour = _WORDS[kind]
             say(f"{word}  {show(verdict.batch)}: {text}" if several else f"{word}  {text}", colour)
+        if lines:
+            _print_changes(verdict.changes)
     judged = dict.fromkeys(verdict.judged.say() for verdict in run.verdicts if verdict.judged is not None)
     for text in judged:
         say(text)
@@ -320,6 +321,15 @@ def _print_verdicts(run: GateRun) -> None:
         counts = [(word, sum(one.verdict == kind for one in run.verdicts)) for kind, word in words.items()]
         said = ", ".join(f"{count:,} {word}" for word, count in counts if count)
         say(f"{say_count(len(run.verdicts), 'batch', 'batches')}: {said}", "bold")
+
+
+def _print_changes(changes: Changes) -> None:
+    """Print the columns that changed, as much of the table as fits; and pairs and classes."""
+    if changes.changed:
+        rows = changes.list_rows()
+        print_table(make_table(rows, left=(0, 1, 2)), make_table([row[:3] for row in rows], left=(0, 1, 2)))
+    for text in changes.say_rest():
+        say(text)
 
 
 def _say_how(run: GateRun) -> str | None:

@@ -1,15 +1,15 @@
 """References on disk, in the format of sketches: no pickle, and every entry is checked before it is used.
 
 The header has the settings of a reference and how batches are to be opened. The arrays are
-``rows`` (L, n), the projected points; ``codes`` (n,), the class of every point; ``commonest`` (d,), how often each
-feature has its commonest value; ``edges``, where targets are cut into classes; ``sketch``, the bytes of a sketch file;
-and those of the recipe.
+``rows`` (L, n), the projected points; ``codes`` (n,), the class of every point; ``column_codes`` (k, C) and
+``column_steps``, a sample of rows of every column, and what codes of numbers stand for, one column after another;
+``edges``, where targets are cut into classes; ``sketch``, the bytes of a sketch file; and those of the recipe.
 """
 
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole
 from sotdd.basics.text import quote
 from sotdd.compute.engine import ProjectedPoints
+from sotdd.drift.columns import UNTOLD, Column, Kind, ReferenceColumns
 from sotdd.drift.reading import SETTINGS, BatchReading
-from sotdd.drift.reference import FARTHEST, Commonest, DriftReference
+from sotdd.drift.reference import FARTHEST, DriftReference
 from sotdd.inputs.reading import Reading
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.codec import Field, Reader, pack, pack_labels, pack_remarks, unpack
@@ -33,7 +34,7 @@ KIND = "drift reference"
 def pack_reference(reference: DriftReference) -> bytes:
     """The content of a file."""
     header, arrays = Recipe.of(reference.projections).pack()
-    reading, points, commonest = reference.reading, reference.points, reference.commonest
+    reading, points, columns = reference.reading, reference.points, reference.columns
     header |= {
         "name": reference.name,
         "p": reference.p,
@@ -41,7 +42,7 @@ def pack_reference(reference: DriftReference) -> bytes:
         "seed": str(reference.seed),  # of any size
         "classes": pack_labels(points.classes),
         "remarks": pack_remarks(reference.remarks),
-        "counted_rows": None if commonest is None else commonest.n_rows,
+        "columns_kept": None if columns is None else [_pack_column(column) for column in columns.columns],
         "reading": {
             "settings": dict(reading.settings),
             "columns": None if reading.columns is None else list(reading.columns),
@@ -53,7 +54,8 @@ def pack_reference(reference: DriftReference) -> bytes:
     sketch = reference.sketch
     optional = {
         "sketch": None if sketch is None else np.frombuffer(pack_sketch(sketch), np.uint8),
-        "commonest": None if commonest is None else commonest.counts,
+        "column_codes": None if columns is None else columns.codes,
+        "column_steps": None if columns is None else np.concatenate([one.steps for one in columns.columns]),
         "edges": None if reading.edges is None else np.array(reading.edges),
     }
     return pack(KIND, header, {**arrays, "rows": points.rows, "codes": points.codes.astype(np.int32), **optional})
@@ -80,7 +82,7 @@ def read_reference(path: str | PathLike[str], projections: Projections | None = 
         reader.get("name", str),
         _read_reading(reader),
         _read_sketch(reader, recipe),
-        _read_commonest(reader, recipe.n_features),
+        _read_columns(reader) if reader.holds("column_codes") else None,
     )
 
 
@@ -107,13 +109,32 @@ def _read_sketch(reader: Reader, projections: Projections) -> Sketch | None:
     return sketch
 
 
-def _read_commonest(reader: Reader, n_features: int) -> Commonest | None:
-    if not reader.holds("commonest"):
-        return None
-    counts, n_rows = reader.array("commonest", Field("i8", (n_features,))), reader.count("counted_rows")
-    if counts.min() < 1 or counts.max() > n_rows:
-        raise reader.refuse("its 'commonest' are not counts of its rows")
-    return Commonest(counts, n_rows)
+def _pack_column(column: Column) -> dict[str, Any]:
+    """A column as JSON values; how many steps it has, for these are an array."""
+    return {**vars(column), "steps": len(column.steps), "values": list(column.values)}
+
+
+def _read_columns(reader: Reader) -> ReferenceColumns:
+    """The columns, with codes of values that they have."""
+    kept = reader.get("columns_kept", list)
+    codes = reader.array("column_codes", Field("u2", (None, len(kept))))
+    steps = reader.array("column_steps", Field("f8", (None,))) if reader.holds("column_steps") else np.zeros(0)
+    columns, start = [], 0
+    for place, header in enumerate(kept):
+        one = Reader(header if isinstance(header, dict) else {}, {}, reader.name)
+        kind, size = one.get("kind", str), one.get("steps", int)
+        own = steps[start : start + max(size, 0)]
+        start += len(own)
+        values = one.texts("values")
+        numbers = one.number("mean"), one.get("commonest", int), one.get("is_exact", bool)
+        column = Column(one.get("name", str), cast("Kind", kind), own, values, *numbers)
+        told = codes[:, place][codes[:, place] < UNTOLD]
+        fits = len(own) == size > 0 and (np.diff(own) > 0).all() if column.is_number else size == 0
+        known = len(own) + 2 if column.is_number else len(values)
+        if kind not in get_args(Kind) or not fits or (told >= known).any() or not 0 <= numbers[1] <= len(codes):
+            raise reader.refuse(f"its column {column.name!r} does not fit its codes")
+        columns.append(column)
+    return ReferenceColumns(tuple(columns), codes)
 
 
 def _read_seed(reader: Reader) -> int:

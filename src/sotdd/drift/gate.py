@@ -20,10 +20,11 @@ from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import check_path, read_whole, reason, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.basics.text import json_number, quote, say_count, with_error
+from sotdd.basics.text import join_names, json_number, quote, say_count, with_error
 from sotdd.compute.distance import Distance
+from sotdd.drift.changes import STUCK_LEVEL, Changes, say_chance
 from sotdd.drift.reading import BatchReading
-from sotdd.drift.reference import STUCK_LEVEL, DriftReference
+from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.distance import distance
@@ -73,6 +74,8 @@ class BatchVerdict:
         How many points the batch has; None where it could not be opened.
     judged
         Which columns of it were judged and which were left out; None where it is no table.
+    changes
+        Which columns changed, and how; empty where that could not be compared.
     error
         Why it is undecided; None where it is decided.
     """
@@ -83,6 +86,7 @@ class BatchVerdict:
     test: TwoSampleTest | None = None
     n_points: int | None = None
     judged: Remark | None = None
+    changes: Changes = field(default_factory=Changes)
     error: str | None = None
 
     @property
@@ -107,6 +111,7 @@ class BatchVerdict:
         result: dict[str, Any] = {"current": self.batch, "verdict": self.verdict, "drifted": self.drifted}
         result["checks"] = [{**asdict(one), "limit": json_number(one.limit)} for one in self.outcomes]
         result["columns"] = None if self.judged is None else self.judged.to_dict()
+        result["changes"] = self.changes.to_dict()
         result["distance"] = None if self.distance is None else self.distance.to_dict()
         if self.test is not None:
             result["test"] = self.test.to_dict()
@@ -185,22 +190,23 @@ class Gate:
         self, batch: LabelledData | Sketch, criteria: Criteria, name: str, progress: bool = False
     ) -> BatchVerdict:
         """What the criteria say of a batch that is open."""
-        measured, test = self._measure(batch, progress), None
+        measured, test, changes = self._measure(batch, progress), None, Changes()
         outcomes = []
         if criteria.limit is not None:
             outcomes.append(_judge_by_limit(measured, criteria.limit))
         elif self.drift is None:
             outcomes.append(_judge_by_noise(measured, LEVEL / criteria.n_batches))
         if self.drift is not None and isinstance(batch, LabelledData):
+            changes = self.drift.find_changes(batch, level=(criteria.level or LEVEL) / criteria.n_batches)
             if criteria.level is not None:
                 test = self._run_test(self.drift, batch, criteria, progress)
-                outcomes.append(_judge_by_test(test, criteria.level, criteria.n_batches))
-                outcomes += _judge_values(self.drift, batch, STUCK_LEVEL / criteria.n_batches)
+                outcomes.append(_judge_by_test(test, criteria.level, criteria.n_batches, changes))
+                outcomes += _judge_values(changes, STUCK_LEVEL * changes.level)
             if measured is not None:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
         judged = self._find_judged(batch)
         doubt = self._doubt(batch, judged, criteria)
-        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, judged, doubt)
+        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, judged, changes, doubt)
 
     def _find_judged(self, batch: LabelledData | Sketch) -> Remark | None:
         """Which columns of a batch are judged; None where it is no table."""
@@ -267,20 +273,32 @@ def _judge_by_noise(measured: Distance | None, level: float) -> Outcome:
     return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured)}, {noise}")
 
 
-def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
-    """Whether a test finds drift at its share of the level."""
+def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int, changes: Changes) -> Outcome:
+    """Whether a test finds drift at its share of the level; and whether columns alone changed."""
     each = level / n_batches
-    failed = test.rejects(each)
+    failed, changed = test.rejects(each), changes.changed
     shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
-    most = f", most by {test.strongest}" if failed and test.strongest else ""
-    found = f"{'drift' if failed else 'no drift'}: p = {test.p_value:.3g}{most}"
-    return Outcome("p_value", test.p_value, each, failed, f"{found} (level {100 * level:g} %{shared})")
+    decided = f"(level {100 * level:g} %{shared})"
+    if failed:
+        how_many = f"{len(changed):,} of {say_count(len(changes), 'column')} changed"
+        rest = "" if not len(changes) else f"; {how_many}" if changed else "; no column changed by itself"
+        message = f"drift: p = {test.p_value:.3g} {decided}{rest}"
+    elif changed:
+        names = f"column{'s' if len(changed) > 1 else ''} {join_names([repr(one.column) for one in changed], 3)}"
+        over = f"p = {say_chance(min(one.p_value for one in changed))} over {say_count(len(changes), 'column')}"
+        message = f"no drift overall: p = {test.p_value:.3g} {decided}, but {names} changed: {over}"
+    else:
+        message = f"no drift: p = {test.p_value:.3g} {decided}"
+    return Outcome("p_value", test.p_value, each, failed, message)
 
 
-def _judge_values(reference: DriftReference, batch: LabelledData, limit: float) -> list[Outcome]:
-    """Whether a feature has one value far more often than the reference ever has one; nothing where none has."""
-    p_value, message = (1.0, "") if reference.commonest is None else reference.commonest.find_stuck(batch)
-    return [Outcome("values", p_value, limit, True, message)] if p_value <= limit else []
+def _judge_values(changes: Changes, limit: float) -> list[Outcome]:
+    """Columns with one value far more often than the reference ever has one."""
+    return [
+        Outcome("values", changes.stuck[one.column], limit, True, f"column {one.column!r} is {one.what}: {one.detail}")
+        for one in changes.columns
+        if one.column in changes.stuck
+    ]
 
 
 def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remarks:
@@ -313,6 +331,7 @@ def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
         "reference": reference,
         "points": verdict.n_points,
         "columns": None if verdict.judged is None else str(verdict.judged),
+        "changed": ", ".join(f"{one.column}: {one.what}" for one in verdict.changes.changed) or None,
         "distance": None if distance is None else _round(distance.value),
         "stderr": None if distance is None else _round(distance.stderr),
         "limit": _round(limits.get("distance", limits.get("noise"))),

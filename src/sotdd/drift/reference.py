@@ -11,7 +11,7 @@ from typing import Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_order
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_level, check_order
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
@@ -23,6 +23,8 @@ from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Projected, ProjectedPoints
 from sotdd.compute.estimators import estimate_distance
 from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.drift.changes import Changes, find_changes
+from sotdd.drift.columns import ReferenceColumns
 from sotdd.drift.monitor import DriftMonitor, find_limit
 from sotdd.drift.reading import BatchReading
 from sotdd.inputs import open_dataset
@@ -50,23 +52,14 @@ _ENOUGH = 1000
 # within float64.
 FARTHEST = 1e12
 
-# The share of clean commands that this may fail, beside the level of the test.
-STUCK_LEVEL = 1e-4
-
-# How surely the share of the commonest value is no larger than it is taken to be.
-_DOUBT = 1e-6
-
-# Values are counted in this many rows at most, spread over all, and of this many features.
-_MOST_ROWS = 5000
-_MOST_FEATURES = 2000
-
 
 @dataclass(frozen=True, eq=False)
 class DriftReference:
     """A dataset as its projections, which batches of any size are tested against.
 
-    It holds projected values and labels, and no features. A test permutes the points of reference and
-    batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes.
+    It holds projected values and labels and, of a sample of rows, every column in at most 128 steps. A test permutes
+    the points of reference and batch between the two, as `sotdd.test` does, so its level holds for any law and any two
+    sizes.
 
     Attributes
     ----------
@@ -88,8 +81,8 @@ class DriftReference:
         How it was opened, and so how batches are: the same columns of tables, the same labels.
     sketch
         What `distance` measures by where it was asked for; None where it goes by the projections of the test.
-    commonest
-        How often each feature has its commonest value, by which ``sotdd check`` finds features that are stuck.
+    columns
+        What is kept of every column, by which `find_changes` says what changed; None for very many features.
 
     Examples
     --------
@@ -115,7 +108,7 @@ class DriftReference:
     name: str = "reference"
     reading: BatchReading = field(default_factory=BatchReading)
     sketch: Sketch | None = None
-    commonest: Commonest | None = None
+    columns: ReferenceColumns | None = None
 
     @classmethod
     @show_drawing(DRAWING)
@@ -174,10 +167,10 @@ class DriftReference:
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
         said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened, how)
         points = _project_points(reference, recipe, device)
-        return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
+        return cls(points, recipe, p, names, seed, said, name, reading, sketch, ReferenceColumns.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one file, whole or not at all, without pickle; it holds projected values and labels, no features."""
+        """Write one file, whole or not at all, without pickle; treat it as you treat the data it was made of."""
         from sotdd.drift.file import pack_reference
 
         write_whole(path, pack_reference(self))
@@ -276,6 +269,26 @@ class DriftReference:
             columns=recipe.columns, remarks=self._remark_on(data), known=mean,
         )  # fmt: skip
 
+    def find_changes(self, batch: Dataset, *, level: float = 0.05) -> Changes:
+        """Say which columns of a batch changed, by how much, which pairs of them, and which classes moved.
+
+        Where nothing has drifted, any column is named with a chance of ``level``, however many columns there are; and
+        any pair or class with the same chance. The verdict is that of `test`, which sees all columns together.
+
+        Examples
+        --------
+        >>> import numpy as np, sotdd
+        >>> rng = np.random.default_rng(0)
+        >>> reference = sotdd.DriftReference.fit(rng.normal(size=(1000, 3)))
+        >>> reference.find_changes(rng.normal([0, 0.5, 0], 1, size=(300, 3)))
+        column     what changed  reference → batch   share      p
+        feature 1  moved         mean 0.028 → 0.514  100 %  0.001
+        """
+        if self.columns is None:
+            return Changes(level=level)
+        data, limit = self.open_batch(batch), check_level(level, such_as=0.05)
+        return find_changes(self.columns, data, self.projections, self.p, limit, self.seed)
+
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch as it is tested: as the reference was unless asked otherwise, with its columns in order."""
         centre = None if self.projections.scaler is None else self.projections.scaler.centre
@@ -340,73 +353,3 @@ def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
             shape, cut = (data.n_points, data.n_features), lambda rows: np.clip(data.rows(rows), low, high, dtype=float)
             return replace(data, features=DerivedFeatures(data.name, shape, np.float64, cut))
     return data
-
-
-# ------------------------------------------------------------------ features that are stuck
-
-
-@dataclass(frozen=True, eq=False)
-class Commonest:
-    """How often each feature has its commonest value.
-
-    Attributes
-    ----------
-    counts
-        (d,) of the rows that were looked at, those that have it.
-    n_rows
-        How many were looked at.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> x = np.random.default_rng(0).normal(size=(200, 2))
-    >>> usual = Commonest.of(sotdd.LabelledData.of(x))
-    >>> stuck = sotdd.LabelledData.of(np.column_stack([x[:20, 0], np.zeros(20)]))
-    >>> usual.find_stuck(stuck)[1]
-    'feature 1 is 0 in 20 of 20 points, and the reference has no value in more than 8 %'
-    """
-
-    counts: NDArray[np.int64]
-    n_rows: int
-
-    @classmethod
-    def of(cls, data: LabelledData) -> Commonest | None:
-        """Count values; None where there are too many features to be worth it."""
-        if data.n_features > _MOST_FEATURES:
-            return None
-        rows = _spread_rows(data)
-        return cls(_count_commonest(rows)[0], len(rows))
-
-    def find_stuck(self, batch: LabelledData) -> tuple[float, str]:
-        """The feature of a batch whose commonest value is least likely: how likely that is by chance, and in words."""
-        from scipy.special import bdtrc, betaincinv
-
-        rows = _spread_rows(batch)
-        counts, values = _count_commonest(rows)
-        most = betaincinv(self.counts + 1.0, np.maximum(self.n_rows - self.counts, 1e-9), 1 - _DOUBT)
-        most = np.where(self.counts == self.n_rows, 1.0, np.minimum(most, 1.0))
-        # P(any value k times or more) is at most P(Bin(m, q) ≥ k) / q: rarer values contribute in proportion at most.
-        chances = np.minimum(1.0, bdtrc(counts - 1.0, len(rows), most) / most) * len(counts)
-        if batch.columns is not None:  # categories and marks of gaps have few values anyway
-            numbers = [batch.origin.find_column(name) == name for name in batch.columns]
-            chances = np.where(numbers, chances, 1.0)
-        feature = int(np.argmin(chances))
-        name = f"feature {feature}" if batch.columns is None else f"column {batch.columns[feature]!r}"
-        often = f"{values[feature]:.4g} in {counts[feature]:,} of {say_count(len(rows), 'point')}"
-        usually = f"the reference has no value in more than {100 * most[feature]:.2g} %"
-        return min(1.0, float(chances[feature])), f"{name} is {often}, and {usually}"
-
-
-def _spread_rows(data: LabelledData) -> NDArray[np.float64]:
-    """Rows spread over the dataset (n, d)."""
-    step = -(-data.n_points // _MOST_ROWS)
-    wanted = [data.rows(block)[(-block.start) % step :: step] for block in data.blocks()]
-    return np.concatenate(wanted).astype(np.float64)
-
-
-def _count_commonest(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Of every column (n, d) how often its commonest value is there, and which it is."""
-    found = [np.unique(column, return_counts=True) for column in rows.T]
-    commonest = [(counts.max(), values[counts.argmax()]) for values, counts in found]
-    counts, values = zip(*commonest, strict=True)
-    return np.array(counts, np.int64), np.array(values)

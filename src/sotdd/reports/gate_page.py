@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import join_remarks
 from sotdd.drift.gate import BatchVerdict, Criteria, Gate, combine_verdicts
-from sotdd.inputs.data import LabelledData
-from sotdd.measure.explanation.call import explain
-from sotdd.measure.explanation.classes import are_too_many
-from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.two_sample import sample_datasets
 from sotdd.reports.dataset_summary import DatasetSummary
 from sotdd.reports.page import Tone, say_recipe, shorten_names, write_page
-from sotdd.sketches.sketch import Sketch
 
 _TONES: dict[str, Tone] = {"passed": "good", "drift": "bad", "unknown": "unsure"}
 
-# What drives a drift is explained by a sample of this many points of each side: a page is not worth hours.
-_EXPLAINED_POINTS = 4000
-_EXPLAINED_PROJECTIONS = 300
 # Earlier batches of a log that are drawn.
 _MOST_HISTORY = 60
 
@@ -43,15 +34,11 @@ class GateRun:
         The data of the batches that could be opened, by batch.
     gate, criteria
         What judged; None where the reference could not be opened.
-    reopen
-        Opens a batch once more.
-    data
-        The points of the reference, where they are at hand.
     history
         Earlier lines of the log: date, batch, verdict and distance.
     asked
         What it takes to ask again: the source of the ``reference``, the number of permutations of all ``batches`` by
-        source, and ``settings``; empty where nothing could be judged.
+        source, ``settings``, and whether the reference ``is_made``; empty where nothing could be judged.
     """
 
     reference: str
@@ -59,20 +46,23 @@ class GateRun:
     summaries: Mapping[str, DatasetSummary] = field(default_factory=dict)
     gate: Gate | None = None
     criteria: Criteria | None = None
-    reopen: Callable[[str], LabelledData | Sketch] | None = None
-    data: LabelledData | None = None
     history: Sequence[Mapping[str, str]] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Point:
-    """A batch on the line: its distance, what chance gives, and the verdict; None where it is not known."""
+    """A batch on the line: its distance, what chance gives, and the verdict; None where it is not known.
+
+    ``is_far`` says that it was too far to measure.
+    """
 
     name: str
+    date: str
     verdict: str
     value: float | None
     chance: tuple[float, float] | None = None
+    is_far: bool = False
 
 
 def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) -> Path | str:
@@ -80,16 +70,20 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
     history = run.history[-_MOST_HISTORY:]
     names = shorten_names([run.reference, *(verdict.batch for verdict in run.verdicts)])
     whole, worst = combine_verdicts(run.verdicts), _find_worst(run.verdicts)
-    why = None if worst is None else _explain_drift(run, worst)
     remarks = [() if run.gate is None else run.gate.reference.remarks]
     remarks += [verdict.distance.remarks for verdict in run.verdicts if verdict.distance is not None]
     points = [
-        Point(shorten_names([entry.get("batch", "")])[0], entry["verdict"], _read_number(entry.get("distance")))
+        Point(
+            shorten_names([entry.get("batch", "")])[0], entry["date"][:10], entry["verdict"],
+            _read_number(entry.get("distance")), is_far=entry["verdict"] == "drift" and "distance" not in entry,
+        )
         for entry in history
-    ]
+    ]  # fmt: skip
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
     for verdict, name in zip(run.verdicts, names[1:], strict=True):
         value = None if verdict.distance is None else verdict.distance.value
-        points.append(Point(name, verdict.verdict, value, _find_chance(verdict)))
+        is_far = value is None and verdict.verdict == "drift"
+        points.append(Point(name, today, verdict.verdict, value, _find_chance(verdict), is_far))
     return write_page(
         target,
         "gate.html",
@@ -99,7 +93,6 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         reference=names[0],
         batches=names[1:],
         worst=worst,
-        why=None if why is None or worst is None else replace(why, names=(names[0], names[1 + worst])),
         history=history,
         points=points,
         limit=None if run.criteria is None else run.criteria.limit,
@@ -107,7 +100,6 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         remarks=join_remarks(*remarks),
         asked=run.asked,
         is_tested=run.gate is not None and run.gate.drift is not None,
-        is_loaded=run.data is None,
         settings=_list_settings(run, names[0]),
         data={"reference": run.reference, "verdict": whole, "batches": [one.to_dict() for one in run.verdicts]},
     )
@@ -122,28 +114,13 @@ def _read_number(text: str | None) -> float | None:
     return value if 0 <= value < 1e300 else None
 
 
-def _explain_drift(run: GateRun, worst: int) -> Explanation | None:
-    """Why a batch is apart; None where points are not at hand, or it cannot be explained."""
-    if run.reopen is None or run.gate is None or run.gate.drift is None or run.data is None:
-        return None
-    try:
-        batch = run.reopen(run.verdicts[worst].batch)
-        assert isinstance(batch, LabelledData)
-        [one, other], _ = sample_datasets([run.data, batch], _EXPLAINED_POINTS, seed=0)
-        if are_too_many(len(one.classes), len(other.classes)):
-            return None
-        return explain(one, other, n_projections=_EXPLAINED_PROJECTIONS, scale=run.gate.drift.projections.scaler)
-    except SotddError:  # such as for points too far to measure: the verdict stands without it
-        return None
-
-
 def _list_datasets(run: GateRun, names: Sequence[str]) -> list[tuple[str, DatasetSummary]]:
     """The reference and the batches that could be opened, with what is said of them."""
     batches = [verdict.batch for verdict in run.verdicts]
     known = [(name, run.summaries[one]) for name, one in zip(names[1:], batches, strict=True) if one in run.summaries]
     if run.gate is None:
         return known
-    return [(names[0], DatasetSummary.of(run.gate.reference if run.data is None else run.data)), *known]
+    return [(names[0], DatasetSummary.of(run.gate.reference)), *known]
 
 
 def _find_worst(verdicts: Sequence[BatchVerdict]) -> int | None:

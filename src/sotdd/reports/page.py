@@ -18,6 +18,7 @@ from sotdd.basics import __version__
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
+from sotdd.drift.changes import say_chance, say_share
 from sotdd.inputs.sources import SourceText
 from sotdd.measure.explanation.features import FeatureShares
 from sotdd.measure.explanation.result import Explanation
@@ -113,6 +114,8 @@ def _environment() -> Environment:
         "pool_pixels": _pool_pixels,
         "choose_classes": _choose_classes,
         "round_up": _round_up,
+        "say_share": say_share,
+        "say_chance": say_chance,
     }
     return made
 

@@ -124,33 +124,6 @@ def _slope(gap: float, p: float) -> float:
 
 
 @kernel
-def split_ranks(values: Floats, order: Integers, sides: Sides, sizes: Integers, largest: Doubles) -> None:
-    """Write a statistic of ranks of every column, (d, S), for S ways to deal out all points of the pool.
-
-    The largest squared gap between the distribution functions of both sides, each in units of what chance gives at its
-    place, so that tails count as the middle does. Equal values are one step.
-    """
-    unit_a, unit_b = 1.0 / float(sizes[0]), 1.0 / float(sizes[1])
-    last = values.shape[1] - 1
-    weights = np.zeros(last + 1)
-    for place in range(last):
-        share = (place + 1.0) / (last + 1.0)
-        weights[place] = 1.0 / (share * (1.0 - share))
-    for column in range(values.shape[0]):
-        row, places = values[column], order[column]
-        for number in range(sides.shape[0]):
-            side = sides[number]
-            most = 0.0
-            b = 0
-            for place in range(last):
-                b += int(side[places[place]])
-                if row[place + 1] != row[place]:
-                    gap = (place + 1 - b) * unit_a - b * unit_b
-                    most = max(most, weights[place] * gap * gap)
-            largest[column, number] = most
-
-
-@kernel
 def split_costs(values: Floats, order: Integers, sides: Sides, sizes: Integers, p: float, costs: Doubles) -> None:
     """Write W_p^p of every column, (d, S), for S ways to deal out all points of the pool."""
     n, m = sizes[0], sizes[1]

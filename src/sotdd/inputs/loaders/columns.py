@@ -113,7 +113,8 @@ class Columns:
     @property
     def origin(self) -> Origin:
         """What was decided about the columns."""
-        return Origin(left_out=self.left_out, remarks=self.remarks)
+        dates = tuple(column.name for column in self.features if column.kind == "date")
+        return Origin(left_out=self.left_out, dates=dates, remarks=self.remarks)
 
     @property
     def all(self) -> list[str]:

@@ -14,7 +14,7 @@ What is beyond noise is found by permuting points between the sides: the largest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from sotdd.basics.randomness import Stream, generator
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.resampling import Plan
 from sotdd.inputs.data import LabelledData
+from sotdd.measure.columns import Bools, compare_scores, score_numbers
 from sotdd.projections.directions import Orthogonal
 from sotdd.projections.scaler import Scaler
 
@@ -62,8 +63,9 @@ _CORRELATED_VALUES = 1 << 30
 # Directions that features are seen along together.
 _DIRECTIONS = 64
 
-# Correlations this close to one count as this.
+# Correlations this close to one count as this, and scores this close are equal.
 _NEARLY_ONE = 0.999
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,26 +251,42 @@ def find_features(
 ) -> FeatureTests:
     """Compare both sides of a pool with random ``sides`` (1 + S, N) of it, feature by feature and together.
 
-    A feature is looked at by its ranks, whatever its tails: where they lie, how far they spread, and by the largest gap
-    between distribution functions. Features together are looked at with each brought to the same distribution on both
-    sides. Columns of one of the ``groups`` (d,) are one category, so they cannot but go together; -1 is none.
+    A feature is looked at by the scores of `sotdd.measure.columns`; features together with each brought to the same
+    distribution on both sides. Columns of one of the ``groups`` (d,) are one category, so they cannot but go together;
+    -1 is none.
     """
-    by_rank = _measure_ranks(pool, sides, workers)
-    alone = np.full(pool.points.shape[1], -1) if groups is None else groups
-    matched = (pool.points - pool.match_columns(pool.side, workers).T) * (alone < 0)
+    alone, largest = _score_features(pool, sides)
+    groups = np.full(pool.points.shape[1], -1) if groups is None else groups
+    matched = (pool.points - pool.match_columns(pool.side, workers).T) * (groups < 0)
     along = np.ascontiguousarray(theta[:_DIRECTIONS] @ matched.T)
     sliced = _measure_costs(*sort_columns(along, workers, seed), sides, p, workers).mean(axis=0)
-    table = [*by_rank.reshape(-1, len(sides)), sliced]
-    correlated = _correlate(pool, sides, alone, level, workers)
+    table = [largest, np.cbrt(sliced)]  # cube roots of costs are nearly normal
+    correlated = _correlate(pool, sides, groups, level, workers)
     if correlated is not None:
-        table.append(correlated[0])
-    scores = _score(np.array(table))
+        table.append(np.cbrt(correlated[0]))
+    scores, unit = _score(np.array(table))
     beyond = scores[:, 1:].max(axis=0)
-    p_values = (1 + (beyond[None, :] >= scores[:, :1]).sum(axis=1)) / scores.shape[1]
-    kinds, d = by_rank.shape[:2]
-    together = float(p_values[kinds * d :].min()) if d > 1 else 1.0
+    of_all = np.concatenate([(alone - largest[1:].mean()) / unit, scores[1:, 0]])
+    p_values = (1 + (beyond[None, :] >= of_all[:, None] - _ROUNDING).sum(axis=1)) / scores.shape[1]
+    together = float(p_values[len(alone) :].min()) if len(alone) > 1 else 1.0
     pairs = correlated[1] if correlated is not None and together <= level else []
-    return FeatureTests(p_values[: kinds * d].reshape(kinds, d).min(axis=0), together, pairs)
+    return FeatureTests(p_values[: len(alone)], together, pairs)
+
+
+def _score_features(pool: FeaturePool, sides: Sides) -> tuple[Doubles, Doubles]:
+    """Of every feature (d,) by how many deviations it differs most; and the largest of all in every split (1 + S,)."""
+    known = np.ones(len(pool.side), bool)
+    counts: list[int] = []
+
+    def blocks() -> Iterator[list[Doubles | Bools]]:
+        for part in cut_evenly(pool.points.shape[1], _COLUMNS):
+            found = [list(score_numbers(column, known).values()) for column in pool.points[:, part].T]
+            counts.extend(map(len, found))
+            yield [score for scores in found for score in scores]
+
+    found, largest = compare_scores(blocks(), sides == 1)
+    ends = np.cumsum(counts)
+    return np.array([found[end - n : end].max(initial=0.0) for end, n in zip(ends, counts, strict=True)]), largest
 
 
 def _correlate(
@@ -314,30 +332,6 @@ def _transform_correlations(scores: Floats) -> tuple[Doubles, Doubles]:
     return correlation, np.arctanh(np.clip(correlation, -_NEARLY_ONE, _NEARLY_ONE))
 
 
-def _measure_ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles:
-    """(3, d, 1 + S) squared gaps between both sides of every column.
-
-    Of the means of its normal scores, and of their squares: they see a column that is moved, or scaled. And the largest
-    between distribution functions, which sees other changes.
-    """
-    from sotdd.compute.kernels import couplings
-
-    found = np.empty((3, len(pool.values), len(sides)))
-    sizes = count_sides(pool.side)
-    weights = np.ascontiguousarray(np.where(sides == 0, 1 / sizes[0], -1 / sizes[1]).T, np.float32)  # (N, 1 + S)
-
-    def work(part: slice) -> None:
-        values, order = pool.values[part], pool.order[part]
-        couplings.split_ranks(values, order, sides, sizes, found[2, part])
-        scores = np.empty_like(values)
-        np.put_along_axis(scores, order, _score_ranks(values, axis=1), axis=1)
-        found[0, part] = (scores @ weights) ** 2
-        found[1, part] = (scores**2 @ weights) ** 2
-
-    workers.each(work, cut_evenly(found.shape[1], _SPLIT_COLUMNS))
-    return found
-
-
 def _score_ranks(values: Floats, axis: int) -> Floats:
     """Normal quantiles of the ranks along an axis; equal values share a rank."""
     scores: Floats = ndtri((rankdata(values, axis=axis) - 0.5) / values.shape[axis]).astype(np.float32)
@@ -357,19 +351,14 @@ def _measure_costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: fl
     return costs
 
 
-def _score(table: Doubles) -> Doubles:
-    """How many deviations each number (R, 1 + S) is above the others of its row; cube roots are nearly normal.
+def _score(table: Doubles) -> tuple[Doubles, float]:
+    """How many deviations each number (R, 1 + S) is above the others of its row; and the deviation in the first row.
 
     Each is compared with the others alone, without itself, so that no difference is too large to be seen.
     """
-    rooted = np.cbrt(table)
-    count = rooted.shape[1] - 1
-    mean = (rooted.sum(axis=1, keepdims=True) - rooted) / count
-    square = ((rooted**2).sum(axis=1, keepdims=True) - rooted**2) / count
+    count = table.shape[1] - 1
+    mean = (table.sum(axis=1, keepdims=True) - table) / count
+    square = ((table**2).sum(axis=1, keepdims=True) - table**2) / count
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
-    above = rooted - mean
-    smallest = 1e-6 * np.abs(rooted).max(axis=1, keepdims=True)
-    scores: Doubles = np.where(
-        above > smallest, above / np.maximum(deviation, np.maximum(smallest, 1e-300)), np.minimum(above, 0)
-    )
-    return scores
+    deviation = np.maximum(deviation, 1e-6 * np.abs(table).max(axis=1, keepdims=True) + 1e-300)  # less is rounding
+    return (table - mean) / deviation, float(deviation[0, 0])

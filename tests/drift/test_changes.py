@@ -1,0 +1,141 @@
+"""Which columns changed: named in plain units, by a level that holds, from a file as from the data."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sotdd
+from sotdd.measure.columns import compare_scores, draw_members, find_p_values, score_numbers
+
+DAY = pd.Timedelta(days=1)
+
+
+def table(seed, n):
+    rng = np.random.default_rng(seed)
+    age = rng.normal(40, 10, n)
+    return pd.DataFrame(
+        {
+            "age": age.round(1),
+            "income": np.exp(10 + 0.3 * (age - 40) / 10 + 0.2 * rng.normal(size=n)),
+            "visits": rng.poisson(2, n),
+            "city": rng.choice(["Oslo", "Rome", "Lima"], n, p=[0.5, 0.3, 0.2]),
+            "member": rng.choice(["yes", "no"], n),
+            "joined": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 60, n), unit="D"),
+            "score": np.where(rng.random(n) < 0.02, np.nan, rng.normal(size=n)),
+            "kind": rng.choice(["a", "b"], n, p=[0.8, 0.2]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    path = tmp_path_factory.mktemp("columns") / "x.ref"
+    sotdd.DriftReference.fit(table(0, 1500), label="kind", dates=True, n_projections=8).save(path)
+    return sotdd.DriftReference.load(path)
+
+
+CHANGES = {
+    "age, moved": ("moved", "mean 39.", lambda x, _: x.assign(age=x.age + 5)),
+    "age, scaled": ("wider", "spread ", lambda x, _: x.assign(age=40 + 1.6 * (x.age - 40))),
+    "age, far values": ("more high values", "of rows", lambda x, odd: x.assign(age=np.where(odd, 120.0, x.age))),
+    "visits, stuck": ("constant", "3 in 400 of 400 rows", lambda x, _: x.assign(visits=3)),
+    "city, new": ("new category", "'Cairo' 0 % → ", lambda x, odd: x.assign(city=np.where(odd, "Cairo", x.city))),
+    "city, gone": ("category gone", "'Lima' ", lambda x, _: x.assign(city=x.city.replace("Lima", "Rome"))),
+    "member, other shares": (
+        "other shares", "'yes' ", lambda x, odd: x.assign(member=np.where(odd | (x.age < 45), "yes", x.member))
+    ),
+    "joined, later": ("moved", "mean 2024-01-29 → 2024-02", lambda x, _: x.assign(joined=x.joined + 9 * DAY)),
+    "score, gaps": ("more gaps", "gaps ", lambda x, odd: x.assign(score=np.where(odd, np.nan, x.score))),
+    "income, gaps": ("more gaps", "gaps 0 % → ", lambda x, odd: x.assign(income=np.where(odd, np.nan, x.income))),
+    "score, empty": ("no value left", "gaps ", lambda x, _: x.assign(score=np.nan)),
+    "label, shares": ("other shares", "'a' ", lambda x, odd: x.assign(kind=np.where(odd | (x.age > 45), "b", x.kind))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_column_that_changed_is_named_in_its_own_units(reference, name):
+    what, detail, change = CHANGES[name]
+    changes = reference.find_changes(change(table(1, 400), np.random.default_rng(2).random(400) < 0.08))
+    first = changes.changed[0]
+    assert first.column == name.split(",")[0]
+    assert what in first.what
+    assert detail in first.detail
+    assert first.p_value <= 0.001
+    assert len(changes) == 8  # one row for every column of the user's, the label among them
+    assert first.column in repr(changes)
+    json.dumps(changes.to_dict(), allow_nan=False)
+
+
+def test_pairs_and_classes_are_named(reference):
+    data = table(1, 400)
+    turned = data.assign(income=np.exp(20 - np.log(data.income)))
+    changes = reference.find_changes(turned)
+    assert not changes.changed
+    assert changes.pairs[0].names == ("age", "income")
+    first, second = changes.pairs[0].correlations
+    assert first > 0.7
+    assert second < -0.7
+    moved = reference.find_changes(data.assign(score=data.score + 1.5 * (data.kind == "b")))
+    assert [(one.label, one.column) for one in moved.classes] == [("b", "score")]
+    assert "class b moved: score, mean" in repr(moved)
+
+
+def test_shares_are_those_of_the_distance(reference):
+    """Of two columns that moved, by one and by two of their spreads, the second costs four times as much."""
+    data = table(1, 400)
+    changes = reference.find_changes(data.assign(age=data.age + 10, score=data.score + 2))
+    shares = {one.column: one.share for one in changes.changed}
+    assert shares["score"] == pytest.approx(0.8, abs=0.05)
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_a_column_alone_does_not_fail_the_gate(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(6)
+    columns = [f"x{number}" for number in range(40)]
+    for name, shift in (("train", 0.0), ("today", 0.42)):
+        data = pd.DataFrame(rng.normal(size=(600 if name == "train" else 150, 40)), columns=columns)
+        data.assign(x7=data.x7 + shift, label=0).to_csv(f"{name}.csv", index=False)
+    code, said, _ = run("check", "train.csv", "today.csv", "--n-permutations", 199, "-q")
+    assert code == 0
+    assert "no drift overall: p = " in said
+    assert "but column 'x7' changed: p = 0.001 over 40 columns" in said
+    told = json.loads(run("check", "train.csv", "today.csv", "--n-permutations", 39, "--json")[1])
+    assert len(told["changes"]["columns"]) == 40
+    assert told["changes"]["columns"][0]["what"] == "moved"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["normal", "cauchy", "marks", "counts"])
+@pytest.mark.parametrize("m", [8, 60])
+def test_any_column_is_named_by_chance_as_often_as_the_level_says(law, m):
+    rates = np.geomspace(0.002, 0.5, 30)
+    draws = {
+        "normal": lambda rng, n: rng.normal(size=(n, 8)) + rng.normal(size=(n, 1)),
+        "cauchy": lambda rng, n: rng.standard_cauchy((n, 8)),
+        "marks": lambda rng, n: (rng.random((n, 30)) < rates).astype(float),
+        "counts": lambda rng, n: rng.poisson(0.3, (n, 8)).astype(float),
+    }
+    named, runs = 0, 200
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        kept, batch = (sotdd.LabelledData.of(draws[law](rng, n)) for n in (200, m))
+        reference = sotdd.DriftReference.fit(kept, n_projections=2)
+        named += bool(reference.find_changes(batch).changed)
+    assert named <= 20  # 10 are expected, and more than 20 come once in 700 runs
+
+
+def test_permutations_are_those_of_a_slow_count(rng):
+    """Against all sums taken one by one, with ties and a mark that few rows have."""
+    columns = np.column_stack([rng.normal(size=30), rng.integers(0, 3, 30), rng.random(30) < 0.1])
+    scores = [score for column in columns.T for score in score_numbers(column, np.ones(30, bool)).values()]
+    members = draw_members(20, 10, 99, 0)
+    found, largest = compare_scores([scores[:1], scores[1:]], members)
+    whole = [compare_scores([[score]], members)[1] for score in scores]
+    np.testing.assert_allclose(largest, np.max(whole, axis=0))
+    plain = np.array([abs(score[member].mean() - score[~member].mean()) for member in members for score in scores[:1]])
+    np.testing.assert_allclose(whole[0] / whole[0][0], plain / plain[0])
+    slow = [np.mean(largest >= one - 1e-9) for one in found]
+    np.testing.assert_allclose(find_p_values(found, largest), np.maximum(slow, 0.01), atol=0.011)

@@ -53,7 +53,7 @@ def test_tables(datasets, tmp_path):
         ("here", "far"),
     ]
     pd.testing.assert_frame_equal(
-        matrix.to_frame(), pd.DataFrame(matrix.values, index=matrix.names, columns=matrix.names)
+        matrix.to_pandas(), pd.DataFrame(matrix.values, index=matrix.names, columns=matrix.names)
     )
     lines = repr(matrix).splitlines()
     assert lines[0].split() == ["near", "here", "far"]

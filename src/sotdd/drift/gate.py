@@ -355,7 +355,7 @@ def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
         "reference": reference,
         "points": verdict.n_points,
         "columns": None if verdict.judged is None else str(verdict.judged),
-        "changed": ", ".join(f"{one.column}: {one.what}" for one in verdict.changes.changed) or None,
+        "changed": "; ".join(f"{one.column}: {one.what}" for one in verdict.changes.changed) or None,
         "distance": None if distance is None else _round(distance.value),
         "stderr": None if distance is None else _round(distance.stderr),
         "limit": _round(limits.get("distance", limits.get("noise"))),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from sotdd.basics.text import say_count, show
 from sotdd.drift.columns import GAP, UNTOLD, Aspect, Kind, Sides
 from sotdd.measure.columns import Bools, Doubles, score_numbers
+from sotdd.measure.explanation.sentences import say_dates
 
 # Standard errors between spreads of a column that also moved.
 _CLEARLY = 4.0
@@ -50,7 +50,9 @@ def describe_change(one: Sides, aspects: Mapping[Aspect, float]) -> tuple[str, s
 def _choose_aspects(one: Sides, aspects: Mapping[Aspect, float]) -> list[Aspect]:
     """Those worth saying, of what follows from each other."""
     sizes = {aspect: size for (aspect, _), size in aspects.items()}
-    ends, hidden = {"low", "high"} & set(sizes), set()
+    ends, hidden = {"low", "high"} & set(sizes), set[str]()
+    if sizes.get("shape", 0.0) < max(sizes.values()):
+        hidden.add("shape")
     if sizes.get("location", 0.0) > max(sizes.values()) / 2 or len(ends) == 2:
         hidden |= ends if {"location", "spread"} & set(sizes) else set()
     elif ends:  # far values on one side alone make it wide
@@ -73,9 +75,17 @@ def _say_spread(one: Sides, code: int) -> tuple[str, str]:
     if (second > first) == is_wider:
         unit = " days" if one.column.kind == "date" else ""
         return word, _say_pair("spread", (first, second)) + unit
-    ranges = [np.nanquantile(side, [0.05, 0.95]).tolist() for side in one.split(one.numbers)]
-    before, after = (" to ".join(_say_all(ends, one.column.kind)) for ends in ranges)
-    return word, f"90 % within {before} → {after}"
+    return word, f"90 % within {_say_ranges(one, (0.05, 0.95))}"
+
+
+def _say_shape(one: Sides, code: int) -> tuple[str, str]:
+    return "other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"
+
+
+def _say_ranges(one: Sides, levels: tuple[float, float]) -> str:
+    """Between two quantiles, on both sides."""
+    ranges = [np.nanquantile(side, levels).tolist() for side in one.split(one.numbers)]
+    return " → ".join(" to ".join(_say_all(ends, one.column.kind)) for ends in ranges)
 
 
 def _find_spread(values: Doubles) -> float:
@@ -134,6 +144,7 @@ def _say_gaps(one: Sides, code: int) -> tuple[str, str]:
 _SAY = {
     "location": _say_location,
     "spread": _say_spread,
+    "shape": _say_shape,
     "commonest": _say_value,
     "low": _say_end,
     "high": _say_end,
@@ -169,7 +180,7 @@ def _say_pair(name: str, ends: tuple[float, float], kind: Kind = "number") -> st
 def _say_all(values: Sequence[float], kind: Kind) -> list[str]:
     """Numbers with three digits of the largest, or more if that would not tell two apart; dates as dates."""
     if kind == "date":
-        return _say_dates(values)
+        return say_dates(values)
     largest = max(map(abs, values))
     if largest and not 1e-4 <= largest < 1e9:
         return [f"{value:.4g}" for value in values]
@@ -177,14 +188,6 @@ def _say_all(values: Sequence[float], kind: Kind) -> list[str]:
     while len({round(value, decimals) for value in values}) < len(set(values)) and decimals < 6:
         decimals += 1
     return [f"{value:,.{decimals}f}" for value in values]
-
-
-def _say_dates(values: Sequence[float]) -> list[str]:
-    """Days since 1970 as dates; with the time of day where two would be the same."""
-    start = datetime(1970, 1, 1, tzinfo=UTC)
-    moments = [start + timedelta(days=min(max(value, -700_000), 2_900_000)) for value in values]
-    days = [f"{moment:%Y-%m-%d}" for moment in moments]
-    return days if len(set(days)) == len(set(values)) else [f"{moment:%Y-%m-%d %H:%M}" for moment in moments]
 
 
 def say_percent(share: float) -> str:

@@ -253,7 +253,7 @@ def find_features(
 
     A feature is looked at by the scores of `sotdd.measure.columns`; features together with each brought to the same
     distribution on both sides. Columns of one of the ``groups`` (d,) are one category, so they cannot but go together;
-    -1 is none.
+    -1 is none, and -2 a mark of gaps, which goes together with its column.
     """
     alone, largest = _score_features(pool, sides)
     groups = np.full(pool.points.shape[1], -1) if groups is None else groups
@@ -309,7 +309,8 @@ def _correlate(
     n, m = np.maximum(sizes * rows // len(pool.side), np.minimum(sizes, 4))  # of both sides in proportion
     chosen = np.concatenate([np.arange(n), sizes[0] + np.arange(m)])  # points lie there in random order
     scores, split = scores[chosen], sides[:, chosen]
-    asked = np.triu((groups[:, None] != groups[None, :]) | (groups < 0)[None, :], 1)
+    asked = np.triu((groups[:, None] != groups[None, :]) | (groups == -1)[None, :], 1)
+    asked &= (groups[:, None] != -2) & (groups[None, :] != -2)
 
     def compare(number: int) -> tuple[Doubles, Doubles, Doubles]:
         (first, z), (second, other) = (_transform_correlations(scores[split[number] == side]) for side in (0, 1))

@@ -16,7 +16,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import json_number
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.resampling import SPLITS, make_seed
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import IS_MISSING, LabelledData
 from sotdd.measure.explanation.feature_comparison import (
     FeaturePool,
     FeatureTests,
@@ -130,6 +130,8 @@ class FeatureShares:
         their correlations, and whatever else is not in one feature alone.
     pairs
         Features whose correlation differs beyond noise, the clearest first.
+    dates
+        Features that are days since 1970, which are shown as dates.
 
     Examples
     --------
@@ -152,6 +154,7 @@ class FeatureShares:
     columns: tuple[FeatureShare, ...]
     together: FeatureShare
     pairs: tuple[CorrelationChange, ...]
+    dates: tuple[str, ...] = ()
 
     @cached_property
     def _ordered(self) -> list[FeatureShare]:
@@ -248,7 +251,8 @@ def explain_features(
     *columns, together = _share_out(names, whole, split, halved, tests, known)
     one, other = (part.name for part in opened)
     called = one, other if other != one else f"{other} (2)"
-    return FeatureShares(called, noun, shape, tuple(columns), together, _name_pairs(tests, names))
+    dates = opened[0].origin.dates
+    return FeatureShares(called, noun, shape, tuple(columns), together, _name_pairs(tests, names), dates)
 
 
 def _name_features(datasets: Sequence[LabelledData]) -> tuple[tuple[str, ...], str, tuple[int, ...] | None]:
@@ -264,12 +268,13 @@ def _name_features(datasets: Sequence[LabelledData]) -> tuple[tuple[str, ...], s
 
 
 def _find_groups(datasets: Sequence[LabelledData], names: Sequence[str], n_columns: int) -> NDArray[np.int64]:
-    """Of every column which category it is a value of, names of classes among them; -1 for none."""
+    """Of every column the category that it is a value of, names of classes among them; -1 for none, -2 marks gaps."""
     categories = list(dict.fromkeys(name for part in datasets for name in part.origin.categories))
     groups = np.full(n_columns, len(categories))
     groups[: len(names)] = -1
     for number, category in enumerate(categories):
         groups[[place for place, name in enumerate(names) if name.startswith(f"{category}=")]] = number
+    groups[[place for place, name in enumerate(names) if name.removesuffix(IS_MISSING) in {*names} - {name}]] = -2
     return groups
 
 

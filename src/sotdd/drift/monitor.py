@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sotdd.drift.reference import DriftReference
 
 # What is taken off every score: scores of no drift then drift downwards, those of one standard deviation upwards.
-_ALLOWANCE = 0.5
+ALLOWANCE = 0.5
 
 # Scores are normal if nothing has drifted, as long as the reference is this many times a batch. A smaller one would be
 # as far from its source as the batches are, in every one of them.
@@ -110,7 +110,7 @@ class DriftMonitor:
                 f"least {_TIMES_A_BATCH} times a batch, {_TIMES_A_BATCH * size:,} points; test single batches instead."
             )
         before = 0.0 if self.alarm else self.total
-        total = max(0.0, before + score(result) - _ALLOWANCE)
+        total = max(0.0, before + score(result) - ALLOWANCE)
         return replace(self, total=total, n_batches=self.n_batches + 1, last=result)
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ def find_run_length(limit: float, mean: float = 0.0) -> float:
 
     width = limit / (_STATES - 0.5)
     states = np.arange(_STATES) * width
-    edges = states[None, :] - states[:, None] + _ALLOWANCE - mean
+    edges = states[None, :] - states[:, None] + ALLOWANCE - mean
     chances = ndtr(edges + width / 2) - ndtr(edges - width / 2)
     chances[:, 0] = ndtr(edges[:, 0] + width / 2)  # all that falls below zero stays at zero
     return float(np.linalg.solve(np.eye(_STATES) - chances, np.ones(_STATES))[0])

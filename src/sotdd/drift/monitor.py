@@ -48,7 +48,7 @@ class DriftMonitor:
     reference
         What batches are tested against.
     run_length
-        Batches from one false alarm to the next, on average.
+        Batches from one false alarm to the next, on average over references; `expected` says how much one may differ.
     limit
         What the sum is compared with.
     total

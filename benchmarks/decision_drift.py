@@ -12,7 +12,7 @@ from benchmarks.decision_data import frames, laws
 from benchmarks.decision_peers import EnergyReference
 from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
-from sotdd.drift.monitor import DriftMonitor, find_limit
+from sotdd.drift.monitor import ALLOWANCE, DriftMonitor, find_limit, score
 
 # Runs without an alarm end after this many times the run length that was asked for.
 _PATIENCE = 20
@@ -130,3 +130,35 @@ def batches_to_alarm(
     while not monitor.alarm and monitor.n_batches < _PATIENCE * monitor.run_length:
         monitor = monitor.after(drift(laws()["Gaussian classes"].sample(rng, m)), n_permutations=99)
     return monitor.n_batches
+
+
+def run_lengths(count: int, n: int = 500, m: int = 25, batches: int = 80, n_permutations: int = 99) -> list[list[str]]:
+    """Batches per false alarm of `sotdd monitor` over ``count`` references, and the middle half of single references.
+
+    Batches of one reference are as good in any order, so their scores are drawn again and again.
+    """
+    asked = (20, 50, 200)
+    lines = [["law", *(f"{length} asked for" for length in asked)]]
+    for name in ("Gaussian classes", "t₃", "log-normal", "50 classes"):
+        scores = np.empty((count, batches))
+        for number in range(count):
+            rng = np.random.default_rng([number, 77])
+            monitor = sotdd.DriftReference.fit(laws()[name].sample(rng, n), n_projections=32, seed=number).monitor()
+            for at in range(batches):
+                monitor = monitor.after(laws()[name].sample(rng, m), n_permutations=n_permutations)
+                scores[number, at] = score(monitor.last) if monitor.last else np.nan
+        lines.append([name, *(per_alarm(scores, find_limit(length), 100 * length) for length in asked)])
+        print(lines[-1], flush=True)
+    return lines
+
+
+def per_alarm(scores: np.ndarray, limit: float, length: int) -> str:
+    """Batches per alarm where each row of scores is drawn from this often: over all rows, and quartiles of rows."""
+    rng, totals, alarms = np.random.default_rng(0), np.zeros(len(scores)), np.zeros(len(scores))
+    for _ in range(length):
+        drawn = np.take_along_axis(scores, rng.integers(scores.shape[1], size=(len(scores), 1)), axis=1)[:, 0]
+        totals = np.maximum(0.0, totals + drawn - ALLOWANCE)
+        alarms += totals > limit
+        totals[totals > limit] = 0.0
+    low, high = np.quantile(length / np.maximum(alarms, 1), [0.25, 0.75])
+    return f"{length * len(scores) / max(1, alarms.sum()):.0f} ({low:.0f} to {high:.0f})"

@@ -91,12 +91,13 @@ class EnergyReference:
     """What `sotdd.DriftReference` is for batches, by the energy distance of features."""
 
     data: Dataset
+    seed: int = 0
 
     def test(self, batch: Dataset, *, n_permutations: int = 99) -> TwoSampleTest:
         """Say whether a batch may be a sample of the reference's source."""
         points = np.concatenate([self.data[0], batch[0]])
         sizes = len(self.data[1]), len(batch[1])
-        rng = np.random.default_rng(int(1e6 * abs(batch[0][0, 0])))
+        rng = np.random.default_rng([self.seed, int(1e6 * abs(batch[0][0, 0]))])
         with threadpool_limits(1):
             found = energy(points, sides(sizes, n_permutations, rng))
         return TwoSampleTest(

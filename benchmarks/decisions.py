@@ -21,7 +21,7 @@ import sotdd
 from benchmarks.decision_causes import causes
 from benchmarks.decision_columns import changed_columns, false_names
 from benchmarks.decision_data import laws
-from benchmarks.decision_drift import checks, references, series, tables
+from benchmarks.decision_drift import checks, references, run_lengths, series, tables
 from benchmarks.decision_power import powers, share
 from benchmarks.ordinary import halves, table
 from sotdd.basics.errors import SotddError
@@ -163,6 +163,7 @@ RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "checks": lambda part: checks(120 // part),
     "tables": lambda part: tables(400 // part),
     "series": lambda part: series(16 // part),
+    "run lengths": lambda part: run_lengths(16 // part),
     "ranking": lambda part: ranking(20 // part),
     "speed": lambda part: speed() if part == 1 else speed((200,)),
     "causes": lambda part: causes(16 // part),

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -314,3 +315,55 @@ def test_clean_batches_pass_and_disasters_do_not(law):
     assert clean.count("drift") <= 5
     assert set(clean) <= {"passed", "drift"}
     assert set(disasters) == {"drift"}
+
+
+def test_a_monitor_goes_on_where_its_log_ends(reference, run):
+    for name in ("same.csv", "again.csv", "gone.csv"):  # a fifth of the reference at most
+        Path(name).write_text("".join(Path(name).read_text().splitlines(keepends=True)[:41]))
+    first = ("monitor", reference, "same.csv", "five.csv", "none.csv", "--log", "m.log", *FEW, "-q")
+    code, said, errors = run(*first)
+    assert (code, errors) == (2, "")
+    assert said.startswith("passed  same.csv: no drift so far: evidence ")
+    assert "undecided  five.csv: the batch has only 5 points" in said
+    assert "undecided  none.csv: " in said
+    told = json.loads(run("monitor", reference, "again.csv", "--log", "m.log", *FEW, "--json")[1])
+    assert (told["verdict"], told["monitor"]["n_batches"], told["monitor"]["run_length"]) == ("passed", 2, 200)
+    assert told["checks"][0]["value"] == told["monitor"]["total"]
+    code, said, _ = run("monitor", reference, "gone.csv", "--log", "m.log", "--n-permutations", 99)
+    assert code == 1
+    assert said.startswith("FAILED  drift: evidence ")
+    assert re.search(r"^u +moved", said, re.M)  # the columns that changed
+    assert "3 batches so far, 200 to a false alarm on average (" in said
+    states = [json.loads(line)["monitor"]["n_batches"] for line in Path("m.log").read_text().splitlines()]
+    assert states == [1, 1, 1, 2, 3]
+    for arguments, problem in [
+        ((reference, "same.csv", "--run-length", "50"), "another run length, 200 and not 50"),
+        (("again.csv", "five.csv", "--label", "kind"), "another reference"),
+        (("a.sotdd", "same.csv"), "a.sotdd"),
+    ]:
+        code, said, errors = run("monitor", *arguments, "--log", "m.log")
+        assert (code, said, errors.count("\n"), problem in errors) == (2, "", 1, True), errors
+
+
+def test_files_for_pipelines(reference, run):
+    Path("odd <&\x1b.csv").write_bytes(Path("gone.csv").read_bytes())
+    batches = ("same.csv", "odd <&\x1b.csv", "five.csv")
+    code, _, _ = run(
+        "check", reference, *batches, "--junit", "j.xml", "--summary", "s.json", "--report", "r.html", *MORE[:2]
+    )
+    assert code == 1
+    suite = ElementTree.parse("j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    passed, failed, undecided = suite
+    assert (passed.get("name"), len(passed)) == ("same.csv", 0)
+    assert failed.get("name") == r"odd <&\x1b.csv"
+    assert failed[0].get("message").startswith("drift: p = ")
+    assert "u: moved, mean " in failed[0].text
+    assert "only 5 points" in undecided.find("error").get("message")
+    told = json.loads(Path("s.json").read_text())
+    assert (told["verdict"], told["report"], len(told["batches"])) == ("drift", "r.html", 3)
+    assert told["text"].startswith("train.ref: 1 passed, 1 drifted, 1 undecided (")
+    assert told["batches"][1]["columns"][0].startswith("u: moved")
+    assert told["batches"][1]["p"] == 0.01
+    code, said, errors = run("check", reference, "same.csv", "--junit", "no/j.xml")
+    assert (code, said, "no/j.xml" in errors) == (2, "", True)

@@ -1,10 +1,14 @@
 """A stored reference against batches, one by one and as a series."""
 
+import json
+
 import numpy as np
 import pytest
 
 import sotdd
-from sotdd.drift.monitor import find_limit, find_run_length
+from sotdd.drift.gate import append_lines
+from sotdd.drift.monitor import describe_state, find_limit, find_run_length, resume_monitor, score
+from sotdd.measure.two_sample import TwoSampleTest
 
 
 def sample(rng, n, shift=0.0):
@@ -168,6 +172,42 @@ def test_run_lengths_are_those_of_the_textbook():
             total, count = max(0.0, total + rng.normal() - 0.5), count + 1
         lengths.append(count)
     assert np.mean(lengths) == pytest.approx(50, rel=0.1)
+
+
+@pytest.mark.parametrize("n_permutations", [99, 499])
+def test_scores_are_normal_where_nothing_has_drifted(rng, n_permutations):
+    """Beyond the farthest permutation too, whatever the law: of exponential statistics, and of largest squares."""
+    for draw in (rng.exponential, lambda size: (rng.normal(size=(5, size)) ** 2).max(axis=0)):
+        values = draw(size=4000 * (n_permutations + 1)).reshape(4000, -1)
+        tests = (TwoSampleTest(0.0, row[1:], row[0], row[1:], "combined", 2.0, (20, 1), 1, "") for row in values)
+        scores = np.array([score(one) for one in tests])
+        assert abs(scores.mean()) < 0.05
+        assert scores.std() == pytest.approx(1, abs=0.04)
+        assert 50 <= np.count_nonzero(scores > 2) <= 140  # 91 are expected
+        assert 1 <= np.count_nonzero(scores > 3) <= 14  # 5 are expected
+
+
+def test_a_log_carries_a_series_on(rng, tmp_path):
+    reference = sotdd.DriftReference.fit(sample(rng, 600), n_projections=16)
+    batches = [sample(rng, 30, shift=0.3) for _ in range(4)]
+    whole = reference.monitor(20)
+    assert np.isnan(whole.expected).all()
+    log = tmp_path / "log"
+    assert resume_monitor(whole, log) is whole
+    for batch in batches:
+        whole = whole.after(batch, n_permutations=39)
+        part = resume_monitor(reference.monitor(20), log).after(batch, n_permutations=39)
+        append_lines(log, [json.dumps({"verdict": "passed", "monitor": describe_state(part)}) + "\n", "cut {\n"])
+    assert (part.total, part.n_batches) == (whole.total, 4)
+    low, high = whole.expected
+    assert low < 20 < high
+    other = sotdd.DriftReference.fit(sample(rng, 600), n_projections=16)
+    for monitor, said in (
+        (reference.monitor(50), "another run length, 20 and not 50"),
+        (other.monitor(20), "another ref"),
+    ):
+        with pytest.raises(sotdd.SotddError, match=said):
+            resume_monitor(monitor, log)
 
 
 @pytest.mark.slow

@@ -53,8 +53,17 @@ def test_tables(datasets, tmp_path):
         ("here", "far"),
     ]
     pd.testing.assert_frame_equal(
-        matrix.to_frame(), pd.DataFrame(matrix.values, index=matrix.names, columns=matrix.names)
+        matrix.to_pandas(), pd.DataFrame(matrix.values, index=matrix.names, columns=matrix.names)
     )
+    order = matrix.ranking("near")
+    frame = order.to_pandas()
+    assert list(frame.index) == list(order.names)
+    assert frame["distance"].tolist() == [line.distance.value for line in order]
+    why = sotdd.explain(datasets["near"], datasets["far"], n_projections=32)
+    assert why.to_pandas()["share"].tolist() == [line.share for side in (0, 1) for line in why.lines(side)]
+    assert why.by_feature.to_pandas()["name"].tolist() == [one.name for one in why.by_feature]
+    changes = sotdd.DriftReference.fit(datasets["near"]).find_changes(datasets["far"])
+    assert changes.to_pandas()["p_value"].tolist() == [one.p_value for one in changes]
     lines = repr(matrix).splitlines()
     assert lines[0].split() == ["near", "here", "far"]
     assert lines[1].startswith("near  0 ")

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sotdd
+
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +35,7 @@ def data(tmp_path, monkeypatch):
 
 
 def run_action(folder, **given):
-    """Every step but the installation: exit code, outputs, what was said, and the summary."""
+    """Every step with a Python that has sotdd: exit code, outputs, what was said, and the summary."""
     inputs = {name: described.get("default", "") for name, described in ACTION["inputs"].items()}
     inputs |= {name.replace("_", "-"): value for name, value in given.items()}
     summary, written = folder / "summary", folder / "output"
@@ -41,15 +43,20 @@ def run_action(folder, **given):
         path.write_text("")
     around = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_OUTPUT": str(written), "NO_COLOR": "1"}
     said = ""
-    for step in ACTION["runs"]["steps"][1:] if inputs["train"] else ACTION["runs"]["steps"][2:]:
-        own = {name: inputs[re.search(r"inputs\.([\w-]+)", text)[1]] for name, text in step["env"].items()}
-        command = [BASH, *SHELL, step["run"]]
-        done = subprocess.run(command, env=around | own, capture_output=True, text=True, check=False, cwd=folder)
+    for step in ACTION["runs"]["steps"][-2 if inputs["train"] else -1 :]:
+        own = {name: re.search(r"inputs\.([\w-]+)", text) for name, text in step["env"].items()}
+        own = {name: inputs[found[1]] if found else "" for name, found in own.items()}
+        done = run_step(step, around | own, folder)
         said += done.stdout + done.stderr
         if done.returncode:
             break
     outputs = dict(line.split("=", 1) for line in written.read_text().splitlines())
     return done.returncode, outputs, said, summary.read_text()
+
+
+def run_step(step, environment, folder):
+    command = [BASH, *SHELL, step["run"]]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=folder)
 
 
 @pytest.mark.slow
@@ -72,6 +79,46 @@ def test_the_action_says_passed_drift_or_unknown(data):
     code, outputs, said, _ = run_action(data, batches="broken.csv", fail_above="0.5", **ours)
     assert (code, outputs["verdict"], outputs["exit-code"]) == (2, "unknown", "2"), said
     assert "broken.csv" in said
+
+
+@needs_bash
+def test_the_action_reads_train_as_it_reads_batches_and_writes_files_for_pipelines(data):
+    for name in ("train", "same"):
+        Path(f"{name}.csv").write_text(Path(f"{name}.csv").read_text() + ",,1\n" * 5)
+    ours = {"python": sys.executable, "reference": "train.ref", "train": "train.csv", "label": "kind"}
+    files = "--junit=j.xml\n--summary=s.json"
+    code, _, said, _ = run_action(
+        data, batches="same.csv", reading="--exclude=b\n--missing=drop", options=files, **ours
+    )
+    made = sotdd.DriftReference.load("train.ref")
+    assert (made.projections.columns, made.n_points) == (("a",), 150), said
+    assert (code, Path("j.xml").exists(), Path("s.json").exists()) == (0, True, True), said
+
+
+@needs_bash
+def test_compiled_code_is_found_again_after_an_installation(tmp_path):
+    """With a package of one function in place of ours, installed anew each time."""
+    find, keep = ACTION["runs"]["steps"][1:3]
+    assert re.fullmatch(r"actions/cache@[0-9a-f]{40}", keep["uses"])
+    written, package = tmp_path / "output", tmp_path / "sotdd"
+    package.mkdir()
+    around = {**os.environ, "GITHUB_OUTPUT": str(written), "RUNNER_TEMP": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    around["SOTDD_PYTHON"] = sys.executable
+    keys, hits = [], []
+    for body in ("x + 1", "x + 1", "x + 2"):
+        (package / "__init__.py").write_text(f"import numba\n@numba.njit(cache=True)\ndef f(x):\n    return {body}\n")
+        written.write_text("")
+        done = run_step(find, around, tmp_path)
+        assert done.returncode == 0, done.stderr
+        outputs = dict(line.split("=", 1) for line in written.read_text().splitlines())
+        keys.append(outputs["key"])
+        kept = {**around, "NUMBA_CACHE_DIR": outputs["folder"]}
+        count = "import sotdd; sotdd.f(1); print(len(sotdd.f.stats.cache_hits))"
+        hits.append(
+            int(subprocess.run([sys.executable, "-c", count], env=kept, capture_output=True, check=True).stdout)
+        )
+    assert keys[0] == keys[1] != keys[2]
+    assert hits[:2] == [0, 1]
 
 
 @needs_bash

@@ -138,6 +138,7 @@ def test_decisions(monkeypatch):
     assert decisions.stability(1, seeds=2, moves=(0.0, 2.0))[2][3:] == ["2", "0 of 2"]
     assert decisions.references(1, n=60, batches=(20,))
     assert [line[1] for line in decisions.checks(4, n=60, m=30)[2:]] == ["100 ± 0.0", "100 ± 0.0"]
+    assert len(decisions.run_lengths(1, n=50, m=10, batches=2, n_permutations=9)) == 5
     assert decisions.ranking(1, n_projections=64)
     assert [line[1] for line in decisions.causes(1, n=150, dimensions=(2,))[3:]] == ["100 ± 0.0", "100 ± 0.0"]
     assert decisions.speed(sizes=(50,), turns=1)

@@ -105,6 +105,18 @@ def test_an_explanation_shows_classes_and_frames_counterparts(datasets):
     assert ax.get_ylabel() == "class of a"
 
 
+def test_a_ranking_and_a_test_are_drawn(matrix, rng):
+    order = matrix.ranking("near")
+    ax = drawn(order.plot())
+    assert [bar.get_width() for bar in ax.patches] == [line.distance.value for line in order]
+    assert any(text.endswith(str(order.lines[-1].rank)) for text in texts(ax))
+    found = sotdd.test(rng.normal(size=(40, 2)), rng.normal(1, 1, size=(40, 2)), n_permutations=59, n_projections=16)
+    ax = drawn(found.plot())
+    assert sum(patch.get_height() for patch in ax.patches) == 59
+    assert ax.lines[0].get_xdata()[0] == found.statistic
+    assert any("p = 0.0167" in text for text in texts(ax))
+
+
 def test_axes_that_are_given_are_used(matrix, datasets):
     figure, axes = plt.subplots(2, 3)
     assert matrix.plot(axes[0, 0]) is axes[0, 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from sotdd.basics.errors import SotddError, require
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -26,6 +27,12 @@ def picture(name: str) -> Callable[..., Axes]:
     require("matplotlib", "a picture", "'sotdd[report]'")
     draw: Callable[..., Axes] = getattr(import_module("sotdd.reports.plots"), f"draw_{name}")
     return draw
+
+
+def make_frame(data: object, **names: Sequence[object]) -> pd.DataFrame:
+    """Numbers, or rows by column, as a frame of pandas; ``index`` and ``columns`` name its sides."""
+    frame: pd.DataFrame = require("pandas", "a data frame", "pandas").DataFrame(data, **names)
+    return frame
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Annotated, TextIO
 import typer
 
 from sotdd.basics import __version__
-from sotdd.cli import catalog, check, compare, sketch, warm
+from sotdd.cli import catalog, check, compare, monitor, sketch, warm
 from sotdd.cli.terminal import complain
 
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
@@ -72,6 +72,7 @@ app.command("explain", epilog=compare.EXPLAIN_EXAMPLES, rich_help_panel=_COMPARE
 app.command("test", epilog=compare.TEST_EXAMPLES, rich_help_panel=_DECIDE)(compare.test_command)
 app.command("reference", epilog=check.REFERENCE_EXAMPLES, rich_help_panel=_DECIDE)(check.reference_command)
 app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
+app.command("monitor", epilog=monitor.EXAMPLES, rich_help_panel=_DECIDE)(monitor.monitor_command)
 app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
 app.add_typer(catalog.app, rich_help_panel=_KEEP)
 app.command("demo", epilog=compare.DEMO_EXAMPLES, rich_help_panel=_SEE)(compare.demo_command)

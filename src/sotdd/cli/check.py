@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -97,8 +98,9 @@ def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftRefere
 
 
 @o.takes(
-    "reading", "drawing", "report", "title", "csv", "p", "fail_above", "p_value", "n_permutations", "min_points",
-    "require_all_columns", "max_points", "label_names", "device", n_projections=128, max_points=20_000,
+    "reading", "drawing", "report", "title", "junit", "summary", "csv", "p", "fail_above", "p_value",
+    "n_permutations", "min_points", "require_all_columns", "max_points", "label_names", "device",
+    n_projections=128, max_points=20_000,
 )  # fmt: skip
 def check_command(
     reference: Annotated[
@@ -128,7 +130,7 @@ def check_command(
     Below the verdict are the columns that changed, with p-values that are right for
     all columns together. Columns that change without drift overall are named, and pass.
     """
-    from sotdd.drift.gate import BatchVerdict, combine_verdicts, refuse_unwritable_log
+    from sotdd.drift.gate import BatchVerdict, refuse_unwritable_log
     from sotdd.reports.gate_page import GateRun
 
     try:
@@ -136,19 +138,31 @@ def check_command(
         if log is not None:
             refuse_unwritable_log(log)
         _refuse_limits(**_choose(asked, "fail_above", "p_value"))
-        gate = _make_gate(reference, asked)
+        gate = make_gate(reference, asked)
         criteria = _make_criteria(gate, asked, len(current))
         run = _judge_batches(gate, current, asked, criteria)
     except SotddError as error:
         run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
-    failures = _write_outputs(asked, log, run)
+    end_run(asked, run, _write_outputs(asked, log, run))
+
+
+def end_run(
+    asked: o.Asked,
+    run: GateRun,
+    failures: Sequence[str] = (),
+    more: Mapping[str, object] = MappingProxyType({}),
+    note: str = "",
+) -> None:
+    """Print a run, with ``more`` in its JSON and a note, and leave by its exit code; failures are of files to write."""
+    from sotdd.drift.gate import combine_verdicts
+
     verdicts, whole = run.verdicts, combine_verdicts(run.verdicts)
     # The error of one batch beside others stands in its line.
     has_lines = len(verdicts) > 1 and run.gate is not None and not (asked.json or asked.csv)
     errors = [one.error for one in verdicts if one.verdict == "unknown" and not has_lines]
     for line in dict.fromkeys([*filter(None, errors), *failures]):
         complain(line)
-    _print_run(replace(asked, report=None) if failures else asked, run, whole)
+    _print_run(replace(asked, report=None) if failures else asked, run, whole, more, note)
     exit_code = _EXIT_CODES[whole] or (2 if failures else 0)
     if exit_code:
         raise typer.Exit(exit_code)
@@ -161,7 +175,7 @@ def _refuse_limits(fail_above: float | None = None, p_value: float | None = None
         raise SotddError(f"is {p_value:g}: expected a number between 0 and 1, such as 0.05.", setting="p_value")
 
 
-def _make_gate(reference: str, asked: o.Asked) -> Gate:
+def make_gate(reference: str, asked: o.Asked) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     import sotdd
     from sotdd.drift.gate import Gate
@@ -209,7 +223,7 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
     for batch in batches:
         opened = None
         try:
-            opened = _open_batch(gate, asked, batch)
+            opened = open_batch(gate, asked, batch)
             verdict = gate.judge(opened, criteria, batch, asked.bar)
         except SotddError as error:
             verdict = BatchVerdict(batch, n_points=getattr(opened, "n_points", None), error=error.say(asked.naming))
@@ -219,7 +233,8 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
     return GateRun(gate.name, verdicts, summaries, gate, criteria, asked=_list_sources(gate, asked, verdicts))
 
 
-def _open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
+def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
+    """Open a batch as the reference was; a sketch only beside a sketch."""
     if batch.endswith(o.REFERENCE):
         raise SotddError(f"{batch!r} is a reference: give it first, and then the batches.")
     if batch.endswith(o.SKETCH):
@@ -253,8 +268,9 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
 
 
 def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
-    """Write the page and the lines of the log, whatever the verdict; returns what went wrong with that."""
+    """Write all files that were asked for, whatever the verdict; returns what went wrong with that."""
     from sotdd.drift.gate import append_lines, read_log, write_line
+    from sotdd.reports.gate_files import write_junit, write_summary
 
     failures = []
     try:
@@ -272,10 +288,17 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
             append_lines(log, [write_line(verdict, run.reference, now) for verdict in run.verdicts])
     except SotddError as error:
         failures.append(error.say(asked.naming))
+    try:
+        if asked.junit is not None:
+            write_junit(asked.junit, run)
+        if asked.summary is not None:
+            write_summary(asked.summary, run, None if failures else asked.report)
+    except SotddError as error:
+        failures.append(error.say(asked.naming))
     return failures
 
 
-def _print_run(asked: o.Asked, run: GateRun, whole: str) -> None:
+def _print_run(asked: o.Asked, run: GateRun, whole: str, more: Mapping[str, object], note: str) -> None:
     """Print what is said of all batches, in the form that was asked for."""
     from sotdd.drift.gate import list_values
 
@@ -284,7 +307,7 @@ def _print_run(asked: o.Asked, run: GateRun, whole: str) -> None:
     batches = each[0] if len(each) == 1 else {"batches": each}
     drifted = {"drift": True, "passed": False}.get(whole)
     asked.print(
-        {"reference": run.reference, "verdict": whole, "drifted": drifted, **batches},
+        {"reference": run.reference, "verdict": whole, "drifted": drifted, **more, **batches},
         lambda: _print_verdicts(run),
         rows=[list_values(verdict, run.reference) for verdict in run.verdicts],
         remarks=[
@@ -294,7 +317,7 @@ def _print_run(asked: o.Asked, run: GateRun, whole: str) -> None:
             for remark in one.distance.remarks
             if remark.kind != "columns left out"  # which stand beside the verdict
         ],
-        legend=_say_how(run),
+        legend="; ".join(filter(None, (note, _say_how(run)))) or None,
     )
 
 

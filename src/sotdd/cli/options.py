@@ -105,6 +105,7 @@ MEASURING: _Known = {
         type=float,
         metavar="LEVEL",
     ),
+    "run_length": _option(200, "Batches from one false alarm to the next, on average.", metavar="N"),
     "min_points": _option(10, "With fewer points a batch does not pass: it is undecided.", metavar="N"),
     "require_all_columns": _option(False, "A batch with a column that is left out does not pass: it is undecided."),
     "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
@@ -123,6 +124,8 @@ _OUTPUTS: dict[str, tuple[Any, object]] = {
         None,
     ),
     "title": (_output(str | None, help="The title of that page."), None),
+    "junit": (_output(str | None, metavar="FILE.xml", help="Also write JUnit XML, with a test case per batch."), None),
+    "summary": (_output(str | None, metavar="FILE.json", help="Also write a short JSON summary to post."), None),
     "csv": (_output(bool, "--csv", help="Print the table as CSV."), False),
     "json": (_output(bool, "--json", help="Print one JSON object."), False),
     "verbose": (_output(bool, "--verbose", "-v", help="Print all remarks, not only those that matter most."), False),
@@ -140,6 +143,8 @@ class Asked:
         The settings that were chosen, as the library takes them; it decides about all others.
     report, title
         The page to write, and its title.
+    junit, summary
+        Further files to write, for pipelines.
     csv, json, verbose, quiet
         Whether to print a table as CSV, or one JSON object; all remarks; or the result only.
     naming
@@ -153,6 +158,8 @@ class Asked:
     measuring: dict[str, Any] = field(default_factory=dict)
     report: str | None = None
     title: str | None = None
+    junit: str | None = None
+    summary: str | None = None
     csv: bool = False
     json: bool = False
     verbose: bool = False
@@ -195,11 +202,13 @@ class Asked:
             say(f"wrote {show(self.report)}", "bold")
 
     def refuse_report(self) -> None:
-        """Refuse a page that could not be written, before anything is measured."""
+        """Refuse a page, or another file, that could not be written, before anything is measured."""
         if self.report is not None:
             from sotdd.reports.page import refuse_page
 
             refuse_page(self.report)
+        for path in filter(None, (self.junit, self.summary)):
+            refuse_unwritable(path)
 
     def write_source(self, source: str) -> str:
         """A source with what was said about reading it, as Python takes it."""

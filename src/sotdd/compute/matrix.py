@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.basics.display import picture
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.display import make_frame, picture
+from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
 from sotdd.basics.text import align_rows, json_number, with_error
 from sotdd.compute.distance import Distance, gather_remarks
@@ -182,11 +182,9 @@ class DistanceMatrix:
             write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
         return text.getvalue()
 
-    def to_frame(self) -> pd.DataFrame:
-        """The values as a pandas frame, if pandas is installed."""
-        pandas = require("pandas", "a data frame", "pandas")
-        frame: pd.DataFrame = pandas.DataFrame(self.values, index=list(self.names), columns=list(self.names))
-        return frame
+    def to_pandas(self) -> pd.DataFrame:
+        """The values as a pandas frame with names on both sides."""
+        return make_frame(self.values, index=self.names, columns=self.names)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the distances as a heat map that puts near datasets side by side; returns matplotlib's axes."""

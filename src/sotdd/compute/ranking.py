@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import align_rows, with_error
 from sotdd.compute.distance import Distance, gather_remarks
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 # Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
 _CLEAR = 1.96
@@ -195,6 +200,27 @@ class Ranking:
 
     def _know_chance(self) -> bool:
         return all(line.distance.excess is not None for line in self.lines)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame of pandas with a row for every candidate, the nearest first, by name."""
+        rows = [
+            {
+                "rank": line.rank,
+                "tied": line.tied,
+                "distance": line.distance.value,
+                "stderr": line.distance.stderr,
+                "excess": line.distance.excess,
+                "within_noise": line.distance.within_noise,
+                "n_points": line.distance.n_points[1],
+                **line.metadata,
+            }
+            for line in self.lines
+        ]
+        return make_frame(rows, index=self.names)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the distances as bars, the nearest on top, with their errors; returns matplotlib's axes."""
+        return picture("ranking")(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""

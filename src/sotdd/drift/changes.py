@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from sotdd.basics.display import make_frame
 from sotdd.basics.text import align_rows, say_count, show
 from sotdd.drift.columns import GAP, UNTOLD, Kind, ReferenceColumns, Sides, find_stuck
 from sotdd.drift.words import Bars, describe_change, draw_bars, say_mean
@@ -20,6 +21,9 @@ from sotdd.inputs.data import IS_MISSING, LabelledData
 from sotdd.measure.columns import Bools, Doubles, compare_scores, draw_members, find_p_values, score_numbers
 from sotdd.measure.explanation.features import CorrelationChange
 from sotdd.projections.recipe import Projections
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Pairs are of this many columns of numbers at most; classes times columns are no more than this; of so many rows.
 _MOST_PAIRED, _MOST_WITHIN, _FEWEST_ROWS = 40, 1000, 8
@@ -150,6 +154,10 @@ class Changes:
         if not self.changed:
             return "\n".join([f"none of {compared} changed beyond chance", *self.say_rest()])
         return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame of pandas with a row for every column that was compared."""
+        return make_frame([one.to_dict() for one in self.columns])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

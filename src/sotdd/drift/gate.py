@@ -23,6 +23,7 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import join_names, json_number, quote, say_count, with_error
 from sotdd.compute.distance import Distance
 from sotdd.drift.changes import STUCK_LEVEL, Changes, say_chance
+from sotdd.drift.monitor import DriftMonitor
 from sotdd.drift.reading import BatchReading
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
@@ -208,6 +209,19 @@ class Gate:
         doubt = self._doubt(batch, judged, criteria)
         return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, judged, changes, doubt)
 
+    def watch(
+        self, monitor: DriftMonitor, batch: LabelledData | Sketch, name: str, n_permutations: int
+    ) -> tuple[BatchVerdict, DriftMonitor]:
+        """What a monitor says of a batch that is open, and the monitor after it; one in doubt is passed over."""
+        judged = self._find_judged(batch)
+        doubt = self._doubt(batch, judged, Criteria())
+        if doubt is not None or isinstance(batch, Sketch):
+            return BatchVerdict(name, n_points=batch.n_points, judged=judged, error=doubt), monitor
+        after = monitor.after(batch, n_permutations=n_permutations)
+        changes = monitor.reference.find_changes(batch) if after.alarm else Changes()
+        outcomes, measured = (_judge_by_sum(after),), self._measure(batch, progress=False)
+        return BatchVerdict(name, outcomes, measured, after.last, batch.n_points, judged, changes), after
+
     def _find_judged(self, batch: LabelledData | Sketch) -> Remark | None:
         """Which columns of a batch are judged; None where it is no table."""
         if isinstance(batch, Sketch):
@@ -292,6 +306,16 @@ def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int, changes: C
     return Outcome("p_value", test.p_value, each, failed, message)
 
 
+def _judge_by_sum(monitor: DriftMonitor) -> Outcome:
+    """Whether the batches so far drifted, the last one included."""
+    assert monitor.last is not None
+    said = "drift" if monitor.alarm else "no drift so far"
+    message = (
+        f"{said}: evidence {monitor.total:.2f}, limit {monitor.limit:.2f}; this batch p = {monitor.last.p_value:.3g}"
+    )
+    return Outcome("evidence", monitor.total, monitor.limit, monitor.alarm, message)
+
+
 def _judge_values(changes: Changes, limit: float) -> list[Outcome]:
     """Columns with one value far more often than the reference ever has one."""
     return [
@@ -342,9 +366,9 @@ def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
     }
 
 
-def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
+def write_line(verdict: BatchVerdict, reference: str, now: datetime, **more: object) -> str:
     """One batch as a line of JSON; what is not known is left out."""
-    values = {"date": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}", **list_values(verdict, reference)}
+    values = {"date": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}", **list_values(verdict, reference), **more}
     return json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"
 
 

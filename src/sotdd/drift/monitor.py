@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import say_count
+from sotdd.basics.files import read_whole
+from sotdd.basics.text import quote, say_count
 from sotdd.inputs.data import Dataset
 from sotdd.measure.two_sample import TwoSampleTest
 
@@ -18,11 +22,14 @@ if TYPE_CHECKING:
     from sotdd.drift.reference import DriftReference
 
 # What is taken off every score: scores of no drift then drift downwards, those of one standard deviation upwards.
-_ALLOWANCE = 0.5
+ALLOWANCE = 0.5
 
 # Scores are normal if nothing has drifted, as long as the reference is this many times a batch. A smaller one would be
 # as far from its source as the batches are, in every one of them.
 _TIMES_A_BATCH = 5
+
+# The largest of the permutations, this share of them, say how the tail of chance falls off.
+_TAIL = 0.1
 
 # States of the chain by which average run lengths are found.
 _STATES = 160
@@ -41,7 +48,7 @@ class DriftMonitor:
     reference
         What batches are tested against.
     run_length
-        Batches from one false alarm to the next, on average.
+        Batches from one false alarm to the next, on average over references; `expected` says how much one may differ.
     limit
         What the sum is compared with.
     total
@@ -77,9 +84,25 @@ class DriftMonitor:
         """Whether the batches so far have drifted."""
         return self.total > self.limit
 
+    @property
+    def expected(self) -> tuple[float, float]:
+        """Batches to a false alarm that two of three references of this size give; NaN before the first batch.
+
+        A reference is itself a sample of n points, off its source by chance, and that shifts the scores of all batches
+        of m points alike: by about m / (n + m) of their standard deviation for where it lies, and 1 / √n for how
+        wide it is.
+        """
+        if self.last is None:
+            return math.nan, math.nan
+        n, m = self.last.n_points
+        shift = math.hypot(m / (n + m), 1 / math.sqrt(n))
+        return find_run_length(self.limit, shift), find_run_length(self.limit, -shift)
+
     def after(self, batch: Dataset, *, n_permutations: int = 499) -> DriftMonitor:
         """The monitor after one more batch; after an alarm it begins anew."""
-        result = self.reference.test(batch, n_permutations=n_permutations)
+        # The same permutations in every batch would be mostly of the same points, and wrong in the same direction.
+        reference = replace(self.reference, seed=self.reference.seed + self.n_batches)
+        result = reference.test(batch, n_permutations=n_permutations)
         kept, size = result.n_points
         if kept < _TIMES_A_BATCH * size:
             raise SotddError(
@@ -87,7 +110,7 @@ class DriftMonitor:
                 f"least {_TIMES_A_BATCH} times a batch, {_TIMES_A_BATCH * size:,} points; test single batches instead."
             )
         before = 0.0 if self.alarm else self.total
-        total = max(0.0, before + score(result) - _ALLOWANCE)
+        total = max(0.0, before + score(result) - ALLOWANCE)
         return replace(self, total=total, n_batches=self.n_batches + 1, last=result)
 
     def __repr__(self) -> str:
@@ -101,20 +124,24 @@ class DriftMonitor:
 
 
 def score(result: TwoSampleTest) -> float:
-    """A test as a normal score: what a standard normal number exceeds with its p-value.
+    """A test as a normal score, which is standard normal where nothing has drifted.
 
-    Beyond the farthest permutation it is how many standard deviations of chance the statistic is away.
+    Among most permutations it goes by rank, in the middle of the step of a p-value. The largest of them fall off like
+    an exponential law, since the statistic is the largest of several sums of squares; so beyond those n the p-value is
+    (1 + excess / sum of their excesses)^-n of theirs, which is uniform for exponential tails of any scale.
     """
     from scipy.special import ndtri
 
-    by_rank = float(ndtri(1 - result.p_value)) if result.p_value < 1 else float(ndtri(0.5 / len(result.null)))
-    if result.statistic > result.null.max() and math.isfinite(result.effect_size):
-        return max(by_rank, result.effect_size)
-    return by_rank
+    null, n = np.sort(result.null)[::-1], int(_TAIL * len(result.null))
+    chance = (np.count_nonzero(null >= result.statistic) + 0.5) / (len(null) + 1)
+    excesses, excess = null[:n] - null[n], result.statistic - null[n]
+    if excess > 0 and excesses.sum() > 0:
+        chance = (n + 1) / (len(null) + 1) * (1 + excess / excesses.sum()) ** -n
+    return -float(ndtri(max(chance, 1e-300)))
 
 
-def find_run_length(limit: float) -> float:
-    """Batches to the first alarm, on average, if scores are standard normal.
+def find_run_length(limit: float, mean: float = 0.0) -> float:
+    """Batches to the first alarm, on average, if scores are normal with this mean and a standard deviation of 1.
 
     The sum as a Markov chain on a grid from zero to the limit (Brook and Evans, 1972): the mean times to
     absorption solve (I − P) t = 1.
@@ -123,7 +150,7 @@ def find_run_length(limit: float) -> float:
 
     width = limit / (_STATES - 0.5)
     states = np.arange(_STATES) * width
-    edges = states[None, :] - states[:, None] + _ALLOWANCE
+    edges = states[None, :] - states[:, None] + ALLOWANCE - mean
     chances = ndtr(edges + width / 2) - ndtr(edges - width / 2)
     chances[:, 0] = ndtr(edges[:, 0] + width / 2)  # all that falls below zero stays at zero
     return float(np.linalg.solve(np.eye(_STATES) - chances, np.ones(_STATES))[0])
@@ -143,3 +170,38 @@ def find_limit(run_length: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if find_run_length(middle) < run_length else (low, middle)
     return high
+
+
+# ------------------------------------------------------------------ the log
+
+
+def describe_state(monitor: DriftMonitor) -> dict[str, Any]:
+    """What a line of a log has of a monitor, by which `resume_monitor` goes on; the reference by its points."""
+    points = monitor.reference.points
+    digest = hashlib.sha256(points.rows.tobytes() + points.codes.astype(np.int64).tobytes()).hexdigest()[:16]
+    sums = {"total": monitor.total, "limit": monitor.limit, "n_batches": monitor.n_batches}
+    return {"reference": digest, "run_length": monitor.run_length, **sums}
+
+
+def resume_monitor(monitor: DriftMonitor, log: str | PathLike[str]) -> DriftMonitor:
+    """A new monitor as the last one in a log was; one of another reference or run length is refused."""
+    lines = read_whole(log, "a log", missing=b"").decode("utf-8", "replace").splitlines()
+    states = (state for line in reversed(lines) if (state := _read_state(line)) is not None)
+    last, own = next(states, None), describe_state(monitor)
+    if last is None:
+        return monitor
+    for name, what in (("reference", "reference"), ("run_length", "run length")):
+        if last[name] != own[name]:
+            found = f"a series with another {what}, {last[name]!r} and not {own[name]!r}"
+            raise SotddError(f"is {quote(log)}, which has {found}: choose another file.", setting="log")
+    return replace(monitor, total=float(last["total"]), n_batches=int(last["n_batches"]))
+
+
+def _read_state(line: str) -> dict[str, Any] | None:
+    """The state in a line; None for one that is cut short, or of a gate."""
+    try:
+        state: dict[str, Any] = json.loads(line)["monitor"]
+        usable = 0 <= float(state["total"]) < math.inf and int(state["n_batches"]) >= 0
+        return state if usable and "reference" in state and "run_length" in state else None
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return None

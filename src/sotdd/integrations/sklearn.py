@@ -15,7 +15,6 @@ from scipy.special import ndtri
 
 from sotdd.basics.checks import check_count, check_level
 from sotdd.basics.errors import SotddError, require
-from sotdd.drift.monitor import score
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
@@ -145,7 +144,7 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         reference = self._find_reference(rows)
         scores = np.empty(rows.features.shape[0])
         for places in self._cut(len(scores), batches):
-            scores[places] = -score(reference.test(rows.take(places), n_permutations=self._shuffles))
+            scores[places] = -_score(reference.test(rows.take(places), n_permutations=self._shuffles))
         return scores
 
     def decision_function(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> Numbers:
@@ -222,3 +221,11 @@ class _Rows(NamedTuple):
     def take(self, places: Any = slice(None)) -> Dataset:  # noqa: ANN401  # an index of NumPy
         """Some of them, as `sotdd.open_dataset` takes it."""
         return self.features[places] if self.labels is None else (self.features[places], self.labels[places])
+
+
+def _score(result: TwoSampleTest) -> float:
+    """The normal score of a p-value; beyond the farthest permutation, deviations of chance if these are more."""
+    by_rank = float(ndtri(1 - result.p_value)) if result.p_value < 1 else float(ndtri(0.5 / len(result.null)))
+    if result.statistic > result.null.max() and math.isfinite(result.effect_size):
+        return max(by_rank, result.effect_size)
+    return by_rank

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, check_level, check_order
-from sotdd.basics.display import Progress, Report, report_progress
+from sotdd.basics.display import Progress, Report, picture, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.randomness import Stream, check_seed, generator
@@ -38,6 +38,9 @@ from sotdd.measure.statistics import (
 )
 from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
 from sotdd.projections.recipe import Projections
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
 # choice is no source of error here, and every one of them costs as much as all permutations together.
@@ -359,6 +362,10 @@ class TwoSampleTest:
     def rejects(self, level: float = 0.05) -> bool:
         """Whether one source is ruled out at this level."""
         return self.p_value <= check_level(level, such_as=0.05)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what chance gives and where the data lie in it; returns matplotlib's axes."""
+        return picture("test")(self, ax)
 
     def __repr__(self) -> str:
         """The p-value, the distance beside what chance gives, and how many draws it rests on."""

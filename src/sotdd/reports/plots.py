@@ -17,11 +17,16 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count, show
 from sotdd.compute.distance import Distance
 from sotdd.compute.matrix import DistanceMatrix
+from sotdd.compute.ranking import Ranking
 from sotdd.measure.explanation.features import FeatureShare, FeatureShares
 from sotdd.measure.explanation.result import Explanation
+from sotdd.measure.two_sample import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 
-__all__ = ["draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix"]
+__all__ = [
+    "draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix", "draw_ranking",
+    "draw_test",
+]  # fmt: skip
 
 _INK = "#1d2733"
 _QUIET = "#5c6975"
@@ -186,6 +191,51 @@ def draw_dendrogram(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
     first = next(iter(matrix.distances.values()))
     ax.set_xlabel(f"average distance at which groups join, {say_unit(first)}")
     _write_title(ax, "Groups of datasets")
+    return ax
+
+
+def draw_ranking(ranking: Ranking, ax: Axes | None = None) -> Axes:
+    """Draw distances as bars, the nearest on top; those within noise are pale."""
+    if not len(ranking):
+        raise SotddError("this ranking has no candidates: there is nothing to draw.")
+    shown = ranking.lines[:_MOST_NAMES]
+    ax = _take_axes(ax, 6.4, 1.4 + 0.3 * len(shown))
+    values, errors = (
+        np.array(pair) for pair in zip(*((one.distance.value, one.distance.stderr) for one in shown), strict=True)
+    )
+    colours = [_RULE if one.distance.within_noise else _ACCENT for one in shown]
+    bars = {"ecolor": _QUIET, "elinewidth": 1}
+    ax.barh(np.arange(len(shown)), values, xerr=np.nan_to_num(errors), color=colours, error_kw=bars, height=0.7)
+    names = [f"{_shorten(one.name)}  {one.rank}{'=' if one.tied else ''}" for one in shown]
+    ax.set_yticks(range(len(shown)), names)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"distance, {say_unit(shown[0].distance)}")
+    _quieten(ax, sides=("bottom",))
+    ax.tick_params(axis="y", length=0)
+    more = f"; the first {len(shown)} of {len(ranking):,}" if len(shown) < len(ranking) else ""
+    _write_title(
+        ax, f"Nearest to {_shorten(ranking.target)}", f"= tied; pale: within noise; lines: standard errors{more}"
+    )
+    return ax
+
+
+def draw_test(test: TwoSampleTest, ax: Axes | None = None) -> Axes:
+    """Draw the statistic of what chance gave as a histogram, and that of the data as a line."""
+    ax = _take_axes(ax, 5.5, 3.8)
+    ax.hist(test.null, bins=min(60, max(10, len(test.null) // 10)), color=_ACCENT, edgecolor="white", linewidth=0.4)
+    ax.axvline(test.statistic, color=_WARM, linewidth=1.6)
+    ax.annotate(
+        "the data", (test.statistic, 1), (5, -4), ("data", "axes fraction"),
+        textcoords="offset points", va="top", fontsize=8.5, color=_WARM,
+    )  # fmt: skip
+    combined = "whatever stands out most, in its standard deviations"
+    ax.set_xlabel(combined if test.judged_by == "combined" else "distance")
+    ax.set_ylabel("permutations")
+    _quieten(ax)
+    most = f", most by {test.strongest}" if test.strongest else ""
+    _write_title(
+        ax, "Do the two come from one source?", f"p = {test.p_value:.3g}{most}; {len(test.null):,} permutations"
+    )
     return ax
 
 

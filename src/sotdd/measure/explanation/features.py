@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report, picture
+from sotdd.basics.display import Report, make_frame, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import json_number
 from sotdd.compute.cpu.workers import Workers
@@ -28,6 +28,7 @@ from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_features
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 Doubles = NDArray[np.float64]
@@ -191,6 +192,10 @@ class FeatureShares:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""
         return picture("features")(self, ax)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame of pandas with a row for every feature, those that matter first."""
+        return make_frame([{**asdict(one), "beyond_noise": one.beyond_noise} for one in self])
 
     def __repr__(self) -> str:
         """A table of those that matter."""

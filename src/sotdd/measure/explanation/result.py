@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
-from sotdd.basics.display import picture
+from sotdd.basics.display import make_frame, picture
 from sotdd.basics.text import json_label, json_number
 from sotdd.compute.distance import Distance
 from sotdd.measure.explanation.classes import ClassComparison, ClassLine, Pair, find_same_names
@@ -20,6 +20,7 @@ from sotdd.measure.explanation.features import LEVEL, FeatureShares
 from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_explanation
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 # Deviations of a two-sided interval of 95 %, and of a one-sided test at 5 %.
@@ -216,6 +217,11 @@ class Explanation:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the class distances as a heat map; returns matplotlib's axes."""
         return picture("explanation")(self, ax)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A frame of pandas with a row for every class of either dataset; ``by_feature`` has one of features."""
+        rows = [{"dataset": self.names[side], **asdict(line)} for side in (0, 1) for line in self.lines(side)]
+        return make_frame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""

@@ -1,0 +1,71 @@
+"""A run of a gate as files for machines: JUnit XML, which pipelines show as tests, and a short summary to post."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+from sotdd.basics.files import write_whole
+from sotdd.basics.text import join_names, one_line, write_out
+from sotdd.drift.gate import BatchVerdict, combine_verdicts
+from sotdd.reports.gate_page import GateRun
+
+# Columns that a summary names.
+_MOST_COLUMNS = 5
+
+_WORDS = {"passed": "passed", "drift": "drifted", "unknown": "undecided"}
+
+
+def write_junit(path: str, run: GateRun) -> None:
+    """Write a test case for every batch: drift is a failure, what is undecided an error.
+
+    Names come with the data, and XML has no control codes at all: they are written out.
+    """
+    verdicts = [one.verdict for one in run.verdicts]
+    tests, failures, errors = (
+        str(count) for count in (len(verdicts), verdicts.count("drift"), verdicts.count("unknown"))
+    )
+    suite = ElementTree.Element("testsuite", name="sotdd check", tests=tests, failures=failures, errors=errors)
+    for one in run.verdicts:
+        names = {"classname": one_line(run.reference), "name": one_line(one.batch)}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        if one.verdict == "drift":
+            found = ElementTree.SubElement(case, "failure", type="drift", message=_say_why(one))
+            found.text = write_out("\n".join([_say_why(one), *_say_columns(one)]), keep="\n")
+        elif one.verdict == "unknown":
+            ElementTree.SubElement(case, "error", type="undecided", message=_say_why(one))
+    write_whole(path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def write_summary(path: str, run: GateRun, report: str | None) -> None:
+    """Write what a message about a run needs: one sentence as ``text``, the verdict, batches, and the page."""
+    counts = [(word, sum(one.verdict == kind for one in run.verdicts)) for kind, word in _WORDS.items()]
+    said = ", ".join(f"{count:,} {word}" for word, count in counts if count)
+    worst = [one.batch for one in run.verdicts if one.verdict != "passed"]
+    summary: dict[str, Any] = {
+        "text": one_line(f"{run.reference}: {said}" + (f" ({join_names(worst, 3)})" if worst else "")),
+        "verdict": combine_verdicts(run.verdicts),
+        "reference": run.reference,
+        "batches": [_summarize(one) for one in run.verdicts],
+        "report": report,
+    }
+    write_whole(path, json.dumps(summary, indent=2, allow_nan=False).encode())
+
+
+def _summarize(one: BatchVerdict) -> dict[str, Any]:
+    columns = _say_columns(one)[:_MOST_COLUMNS]
+    return {
+        "batch": one.batch, "verdict": one.verdict, "p": one.p_value, "columns": columns, "why": _say_why(one),
+    }  # fmt: skip
+
+
+def _say_why(one: BatchVerdict) -> str:
+    """What decided: the criteria that failed, why it is undecided, or else what all criteria say."""
+    failed = [outcome.message for outcome in one.outcomes if outcome.failed]
+    said = failed or ([one.error] if one.error else [outcome.message for outcome in one.outcomes])
+    return one_line("; ".join(said))
+
+
+def _say_columns(one: BatchVerdict) -> list[str]:
+    return [f"{change.column}: {change.what}, {change.detail}" for change in one.changes.changed]

@@ -96,29 +96,21 @@ def test_the_action_reads_train_as_it_reads_batches_and_writes_files_for_pipelin
 
 
 @needs_bash
-def test_compiled_code_is_found_again_after_an_installation(tmp_path):
-    """With a package of one function in place of ours, installed anew each time."""
+def test_compiled_code_is_kept_by_what_the_sources_are(tmp_path):
     find, keep = ACTION["runs"]["steps"][1:3]
     assert re.fullmatch(r"actions/cache@[0-9a-f]{40}", keep["uses"])
     written, package = tmp_path / "output", tmp_path / "sotdd"
     package.mkdir()
     around = {**os.environ, "GITHUB_OUTPUT": str(written), "RUNNER_TEMP": str(tmp_path), "PYTHONPATH": str(tmp_path)}
     around["SOTDD_PYTHON"] = sys.executable
-    keys, hits = [], []
-    for body in ("x + 1", "x + 1", "x + 2"):
-        (package / "__init__.py").write_text(f"import numba\n@numba.njit(cache=True)\ndef f(x):\n    return {body}\n")
+    keys = []
+    for source in ("one", "one", "two"):
+        (package / "__init__.py").write_text(f"x = {source!r}\n")
         written.write_text("")
         done = run_step(find, around, tmp_path)
         assert done.returncode == 0, done.stderr
-        outputs = dict(line.split("=", 1) for line in written.read_text().splitlines())
-        keys.append(outputs["key"])
-        kept = {**around, "NUMBA_CACHE_DIR": outputs["folder"]}
-        count = "import sotdd; sotdd.f(1); print(len(sotdd.f.stats.cache_hits))"
-        hits.append(
-            int(subprocess.run([sys.executable, "-c", count], env=kept, capture_output=True, check=True).stdout)
-        )
+        keys.append(dict(line.split("=", 1) for line in written.read_text().splitlines())["key"])
     assert keys[0] == keys[1] != keys[2]
-    assert hits[:2] == [0, 1]
 
 
 @needs_bash

@@ -243,7 +243,10 @@ def _name(case: Case | None) -> str:
     part, number = case
     if part == "files":
         return attack_files.KINDS[number % len(attack_files.KINDS)]
-    return attack_calls.draw(number) if part == "calls" and isinstance(number, int) else str(number)
+    if part == "calls" and isinstance(number, int):
+        with suppress(sotdd.SotddError):  # a library that is not installed
+            return attack_calls.draw(number)
+    return str(number)
 
 
 @dataclass

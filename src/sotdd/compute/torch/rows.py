@@ -278,7 +278,7 @@ def check_device(device: str | torch.device) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
     if chosen.type not in ("cpu", "cuda"):
         raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.")

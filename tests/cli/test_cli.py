@@ -120,7 +120,7 @@ AB = "a.npz b.npz"
     ("line", "said"),
     [
         ("distance a.npz missing.npz", "there is no file missing.npz"),
-        ("distance a.npz .", "every dataset needs the same features"),
+        ("distance a.npz .", "give all the same features"),
         ("distance a.npz table.csv", "'table.csv' has 1 feature but dataset 'a.npz' has 4"),
         ("distance a.npz notes.txt", "notes.txt"),
         ("distance a.npz text.npz", "cannot read text.npz"),

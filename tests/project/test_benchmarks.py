@@ -95,7 +95,7 @@ def test_core():
         *core.against_torch(1, **small),
         *core.classes(1, n=2000, d=8, count=64),
         *core.growth(1, **small),
-        *core.cores(1, **small),
+        *core.cores(1, n=200, d=8),
         *core.command_line(1),
         *core.memory(**small),
     ])  # fmt: skip

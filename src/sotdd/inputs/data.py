@@ -342,9 +342,7 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
             images = min(other.features.ndim, first.features.ndim) > 2
             own, wanted = (f" ({' × '.join(map(str, data.point_shape))})" if images else "" for data in (other, first))
             how = (
-                "order axes alike, or open with image_size= or image_mode="
-                if images
-                else "every dataset needs the same features"
+                "order axes alike, or open with image_size= or image_mode=" if images else "give all the same features"
             )
             raise SotddError(
                 f"dataset {other.name!r} has {say_count(other.n_features, 'feature')}{own} but dataset {first.name!r} "

@@ -39,14 +39,14 @@ class FurtherDraws:
     first, second
         (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
     made
-        Terms that were made of parts of them, by where each begins.
+        Terms that were made of parts of them, by where each begins; None where they are not kept.
     """
 
     own: LabelTerms
     law: Moments | None
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    made: dict[int, LabelTerms] = field(default_factory=dict, kw_only=True)
+    made: dict[int, LabelTerms] | None = field(default=None, kw_only=True)
 
     @property
     def nbytes(self) -> int:
@@ -67,7 +67,9 @@ class FurtherDraws:
         return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
 
     def make_part(self, rows: slice) -> LabelTerms:
-        """The terms of a part, kept for whoever asks for the same part again."""
+        """The terms of a part, from what is kept where they were made before."""
+        if self.made is None:
+            return self.part(rows).make()
         if rows.start not in self.made:
             self.made[rows.start] = self.part(rows).make()
         return self.made[rows.start]

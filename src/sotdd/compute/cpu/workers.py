@@ -102,9 +102,9 @@ class Workers:
 # ------------------------------------------------------------------ projections drawn ahead
 
 
-# Further draws follow from the label law and the seed alone. Those of so many chunks, no larger than this, are kept
-# for the next comparison: to make them takes longer than a small comparison.
-_KEPT, _KEPT_BYTES = 2, 12 << 20
+# Further draws follow from the label law and the seed alone. Those of comparisons of few projections, in so many chunks
+# no larger than this, are kept for the next one: to make them takes longer than a small comparison.
+_KEPT, _KEPT_BYTES, _FEW = 2, 12 << 20, 1024
 _kept: dict[Hashable, FurtherDraws] = {}
 
 
@@ -148,17 +148,21 @@ class Draws:
                 self.begin(later)
             futures, name, kept = self._begun.popleft()
             block = Block.join([drawing.result() for drawing in futures])
+            del futures  # which hold what was drawn
             if kept is not None:
                 block = replace(block, draws=kept)
             elif name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
-                _kept[name] = block.draws
+                kept = replace(block.draws, made={})
+                _kept[name], block = kept, replace(block, draws=kept)
                 for old in list(_kept)[:-_KEPT]:
                     _kept.pop(old, None)
             yield part.start, block
 
     def _name(self, part: slice) -> Hashable:
-        """What the further draws of some projections follow from; None where they are a law of the user's own."""
+        """What the further draws of some projections follow from; None where they are not kept."""
         laws = self.projections.source
-        if not self.more or not isinstance(laws, Laws) or type(laws.label) is not Moments:
+        if not self.more or self.projections.n_projections > _FEW:
+            return None
+        if not isinstance(laws, Laws) or type(laws.label) is not Moments:
             return None
         return laws.label, laws.seed, laws.first_block, part.start, part.stop, self.more

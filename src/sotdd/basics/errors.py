@@ -20,7 +20,7 @@ class SotddError(ValueError):
     ...     sotdd.distance([[0.0], [1.0]], [[0.0, 1.0]])
     ... except sotdd.SotddError as error:
     ...     print(error)
-    dataset 'b' has 2 features but dataset 'a' has 1: every dataset needs the same features.
+    dataset 'b' has 2 features but dataset 'a' has 1: give all the same features.
 
     What an error is about is kept as a value, so that the command line can call it by the name of its option.
 

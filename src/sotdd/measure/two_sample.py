@@ -195,34 +195,19 @@ def permute(
 ) -> TwoSampleTest:
     """Test two datasets through the same projections, as they are and with their points permuted.
 
-    Many permutations are looked at twice: ending at the first look takes rejections away and adds none, so every level
-    below `_SETTLED` holds.
+    Of many permutations the first come first: ending there takes rejections away and adds none, so every level below
+    `_SETTLED` holds.
     """
-    what = f"{say_count(n_permutations, 'split')} through {say_count(projections.n_projections, 'projection')}"
-    costs = n_permutations * projections.n_projections * 2 * len(ORDERS)
-    check_fits(8 * costs, what, "n_permutations", n_permutations)
-    looks = [n_permutations] if n_permutations <= 4 * _FIRST_LOOK else [_FIRST_LOOK, n_permutations]
-    for look in looks:
-        result = _look(pair, projections, p, look, seed, engine, label_names, judged_by, remarks, report)
-        if result.p_value >= _SETTLED:
-            break
-    return result
-
-
-def _look(
-    pair: Sequence[Points],
-    projections: Projections,
-    p: float,
-    n_permutations: int,
-    seed: int,
-    engine: Engine,
-    label_names: LabelNames,
-    judged_by: Statistic,
-    remarks: Remarks,
-    report: Report,
-) -> TwoSampleTest:
-    """Judge the data by this many permutations."""
     count = projections.n_projections
+    what = f"{say_count(n_permutations, 'split')} through {say_count(count, 'projection')}"
+    check_fits(8 * n_permutations * count * 2 * len(ORDERS), what, "n_permutations", n_permutations)
+    if n_permutations > 4 * _FIRST_LOOK:
+        first = permute(
+            pair, projections, p, _FIRST_LOOK, seed, engine,
+            label_names=label_names, judged_by=judged_by, remarks=remarks, report=report,
+        )  # fmt: skip
+        if first.p_value >= _SETTLED:
+            return first
     plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
     plan = replace(plan, actual=True, n_projections=count)
     near = replace(plan, near=FARTHEST, orders=ORDERS)

@@ -89,6 +89,8 @@ def test_shares_are_those_of_the_distance(reference):
     shares = {one.column: one.share for one in changes.changed}
     assert shares["score"] == pytest.approx(0.8, abs=0.05)
     assert sum(shares.values()) == pytest.approx(1)
+    [only] = reference.find_changes(data.assign(member="yes")).changed  # two values, which are one feature
+    assert (only.column, only.share) == ("member", 1)
 
 
 def test_a_column_alone_does_not_fail_the_gate(tmp_path, monkeypatch, run):

@@ -234,12 +234,14 @@ def _find_cost(one: Sides, projections: Projections, p: float) -> float:
     scales = np.broadcast_to(1.0 if projections.scaler is None else projections.scaler.scales, len(features))
     marks = {f"{one.column.name}={value}": one.codes == code for code, value in enumerate(one.values)}
     marks[f"{one.column.name}{IS_MISSING}"] = ~one.known
+    if not one.column.is_number:  # of two values, which are one feature
+        marks[one.column.name] = one.codes == 0
     cost = 0.0
     for name, scale in zip(features, np.where(scales > 0, scales, 1.0).tolist(), strict=True):
         if name in marks:
             first, second = one.share(marks[name])
             cost += abs(second - first) / scale**p
-        elif name == one.column.name and one.column.is_number and all(part.any() for part in one.split(one.known)):
+        elif name == one.column.name and all(part.any() for part in one.split(one.known)):
             first, second = (np.nanquantile(side, _LEVELS) for side in one.split(one.numbers / scale))
             cost += float(np.mean(np.minimum(np.abs(second - first), _FARTHEST) ** p))
     return cost

@@ -294,7 +294,7 @@ def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int, changes: C
     shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
     decided = f"(level {100 * level:g} %{shared})"
     if failed:
-        how_many = f"{len(changed):,} of {say_count(len(changes), 'column')} changed"
+        how_many = f"{say_count(len(changed), 'column')} changed"
         rest = "" if not len(changes) else f"; {how_many}" if changed else "; no column changed by itself"
         message = f"drift: p = {test.p_value:.3g} {decided}{rest}"
     elif changed:

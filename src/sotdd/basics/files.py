@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -154,6 +154,11 @@ def _refuse_device(path: Path) -> None:
 def is_remote(path: str) -> bool:
     """Whether a path is the address of something elsewhere."""
     return "://" in path
+
+
+def find_file_name(path: str) -> str:
+    """The name of a file at a path or an address, without what an address asks for behind it."""
+    return PurePosixPath(path.partition("?")[0] if is_remote(path) else path).name
 
 
 def is_web(url: str) -> bool:

@@ -181,14 +181,14 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
     from sotdd.drift.gate import Gate
 
     device = _choose(asked, "device")
-    if reference.endswith(o.SKETCH):
+    if o.is_sketch(reference):
         if "p_value" in asked.measuring:
             advice = "give the data, or leave --p-value out"
             raise SotddError(f"{reference!r} is a sketch, which has no points to permute: {advice}.")
         asked.refuse_drawing("for a sketch, which is already made")
         sketch = replace(sotdd.Sketch.load(reference), name=reference)
         return Gate(reference, sketch, {**_choose(asked, "p"), **device})
-    if reference.endswith(o.REFERENCE):
+    if o.is_reference(reference):
         chosen = {**asked.drawing, **_choose(asked, *_FITTING)}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
         return Gate(reference, sotdd.DriftReference.load(reference), device)
@@ -235,9 +235,9 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
     """Open a batch as the reference was; a sketch only beside a sketch."""
-    if batch.endswith(o.REFERENCE):
+    if o.is_reference(batch):
         raise SotddError(f"{batch!r} is a reference: give it first, and then the batches.")
-    if batch.endswith(o.SKETCH):
+    if o.is_sketch(batch):
         if gate.drift is not None:
             advice = f"give the data of {batch!r}, or sketch the reference, and then this one --like it"
             raise SotddError(f"{batch!r} is a sketch but the reference, which sets the unit, is not: {advice}.")
@@ -255,13 +255,13 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = _choose_reading(asked)
     batches = {
-        write_source(verdict.batch, **({} if verdict.batch.endswith(o.SKETCH) else reading)): (
+        write_source(verdict.batch, **({} if o.is_sketch(verdict.batch) else reading)): (
             None if verdict.test is None else len(verdict.test.null)
         )
         for verdict in verdicts
         if verdict.distance is not None
     }
-    is_made = gate.name.endswith((o.REFERENCE, o.SKETCH))
+    is_made = o.is_reference(gate.name) or o.is_sketch(gate.name)
     reference = gate.name if is_made else asked.write_source(gate.name)
     settings = {**asked.drawing, **_choose(asked, *_FITTING)}
     return {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made} if batches else {}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import refuse_unwritable
+from sotdd.basics.files import find_file_name, refuse_unwritable
 from sotdd.basics.remarks import Naming, Remark, in_python
 from sotdd.basics.text import say_count, show
 from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, show_work, wants_bar
@@ -212,7 +212,7 @@ class Asked:
 
     def write_source(self, source: str) -> str:
         """A source with what was said about reading it, as Python takes it."""
-        return source if source.endswith(SKETCH) else write_source(source, **self.reading)
+        return source if is_sketch(source) else write_source(source, **self.reading)
 
     def refuse_drawing(self, why: str) -> None:
         """Refuse settings of projections where there are some already."""
@@ -221,11 +221,21 @@ class Asked:
             raise SotddError(f"{options} cannot be chosen {why}: leave that out.")
 
 
+def is_sketch(source: str) -> bool:
+    """Whether a source is a sketch, by its name."""
+    return find_file_name(source).endswith(SKETCH)
+
+
+def is_reference(source: str) -> bool:
+    """Whether a source is a drift reference, by its name."""
+    return find_file_name(source).endswith(REFERENCE)
+
+
 def open_source(source: str, asked: Asked) -> LabelledData | Sketch:
     """Open a dataset, or a sketch if the source is a sketch file."""
     from sotdd.sketches.sketch import Sketch
 
-    if source.endswith(SKETCH):
+    if is_sketch(source):
         return replace(Sketch.load(source), name=source)
     return open_data(source, asked)
 
@@ -234,7 +244,7 @@ def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
     """Open a dataset; refuse a sketch, which lacks the points that serve the purpose."""
     from sotdd.inputs import open_dataset
 
-    if source.endswith(SKETCH):
+    if is_sketch(source):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
     with show_work(f"Reading {source} …", asked.quiet):
         return open_dataset(source, **asked.reading)
@@ -314,10 +324,12 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
 
 
 def name_options(context: typer.Context) -> Naming:
-    """How a command calls settings: by its options, and by their names in Python where it has none."""
+    """How a command calls settings: by its options, by what follows a source, or else by their names in Python."""
     options = {one.name: max(one.opts, key=len) for one in context.command.params if one.param_type_name == "option"}
 
     def name(setting: str, value: object = ...) -> str:
+        if setting not in options and setting in OPTIONS:
+            return f"::{setting}={'' if value is ... else OPTIONS[setting].write(value)}"
         if setting not in options:
             return in_python(setting, value)
         shown = "" if value is ... or value is True else f" {'none' if value is None else value}"

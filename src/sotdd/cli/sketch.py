@@ -49,7 +49,7 @@ def sketch_command(
     o.refuse_output(output, o.SKETCH, "data")
     if like is not None:
         asked.refuse_drawing("together with --like, which brings its own")
-    if data.endswith(o.SKETCH):
+    if o.is_sketch(data):
         raise SotddError(f"{data!r} is already a sketch: name a dataset.")
     source = open_data(data, asked, "to sketch")
     if source.name == data:
@@ -88,7 +88,7 @@ def _find_recipe(like: str | None, source: LabelledData, drawing: dict[str, Any]
 
     if like is None:
         return sotdd.Projections.fit([source], **drawing), Levels(QUANTILES)
-    if Path(like).is_dir() or (is_remote(like) and not like.endswith(o.SKETCH)):
+    if Path(like).is_dir() or (is_remote(like) and not o.is_sketch(like)):
         catalog = sotdd.Catalog(like)
         return catalog.projections, catalog.levels
     known = sotdd.Sketch.load(like)

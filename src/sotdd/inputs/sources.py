@@ -28,7 +28,7 @@ from urllib.error import HTTPError
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.files import find_store, is_remote, is_web, open_address, reason
+from sotdd.basics.files import find_file_name, find_store, is_remote, is_web, open_address, reason
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import OPTIONS, Reading
 
@@ -149,7 +149,7 @@ def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
 
 def find_suffix(path: str) -> str | None:
     """How the name of a file ends, by which it is read; None for what is not known."""
-    lower = PurePosixPath(path.partition("?")[0] if is_remote(path) else path).name.lower()
+    lower = find_file_name(path).lower()
     for end in _COMPRESSED:
         if lower.removesuffix(end).endswith((".csv", ".tsv", ".jsonl", ".ndjson")):
             lower = lower.removesuffix(end)
@@ -161,13 +161,13 @@ def _choose_split(folder: Path, reading: Reading) -> Path:
     below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
     names = ", ".join(repr(path.name) for path in below) or "none"
     if reading.split is not None and folder / reading.split not in below:
-        raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: check split=.")
+        raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: name one", by=("split",))
     if reading.split is not None or reading.unlabelled:
         return folder / (reading.split or "")
     # A split has folders of its own, as one of images has, or tables.
     inside = (find_suffix(path.name) in _IN_FOLDERS or path.is_dir() for split in below for path in split.iterdir())
     if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(inside):
-        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one with split=.")
+        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one", by=("split",))
     return folder
 
 
@@ -289,7 +289,7 @@ def download(url: str) -> Path:
     """A copy of a remote file in a temporary folder, which is removed when the process ends."""
     try:
         with open_address(url) as source:
-            return _copy(source, PurePosixPath(url.partition("?")[0]).name)
+            return _copy(source, find_file_name(url))
     except SotddError:
         raise
     except Exception as error:  # of whatever library talks to the store

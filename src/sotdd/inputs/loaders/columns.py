@@ -139,13 +139,21 @@ def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, 
         return Column(title, "number") if asked else LeftOut("empty")
     if not asked and kind in ("number", "text") and _CALLED_ID.fullmatch(title):
         return LeftOut("id")
-    if kind == "number":
+    if kind == "number" or (kind == "text" and not known and _hold_numbers(values, reading)):
         return Column(title, "number")
     if kind == "date":
         return Column(title, "date") if asked or reading.dates else LeftOut("date")
     if kind in ("text", "category"):
         return _judge_texts(title, clean_texts(values, reading), asked, kind == "category", reading, known)
     return LeftOut(_WHY.get(kind, "other"))
+
+
+def _hold_numbers(values: Array, reading: Reading) -> bool:
+    """Whether texts are plain numbers as they stand, which tells most columns of most files at once."""
+    if reading.na_values or reading.decimal == ",":
+        return False
+    numbers = try_cast(values, arrow().float64())
+    return numbers is not None and not np.isnan(numbers).all()
 
 
 def _judge_texts(
@@ -233,7 +241,8 @@ def _find_matches(pattern: str, kinds: Mapping[str, str], name: str) -> list[str
 
 
 def _unknown_error(pattern: str, kinds: Mapping[str, str], name: str) -> SotddError:
-    return SotddError(f"{name} has no column {pattern!r}, only {_say_columns(kinds)}: check the name.")
+    known = join_names([*map(repr, kinds)], _SHOWN)
+    return SotddError(f"{name} has no column {pattern!r}, only {known}: check the name.")
 
 
 def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: Reading, name: str) -> str | None:
@@ -245,7 +254,7 @@ def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: R
         free = [column for column in rest if kinds[column] == "number" and not _CALLED_ID.fullmatch(column)]
         if len(vectors) > 1 or free or any(wanted[column] for column in rest):
             held = _say_columns({column: kinds[column] for column in wanted})
-            raise SotddError(f"{name} has {held}: name columns of numbers, or one of lists or images, with features=.")
+            raise SotddError(f"{name} has {held}: name numbers, or one column of lists or images,", by=("features",))
         return vectors[0]
     if reading.encoder is not None and len(texts) == 1 and (len(wanted) == 1 or reading.features is None):
         return texts[0]

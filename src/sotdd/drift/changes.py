@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame
 from sotdd.basics.text import align_rows, say_count, show
 from sotdd.drift.columns import GAP, UNTOLD, Kind, ReferenceColumns, Sides, find_stuck
@@ -42,7 +43,7 @@ MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class ColumnChange:
+class ColumnChange(Received):
     """One column of the reference beside the same of a batch.
 
     Attributes
@@ -83,7 +84,7 @@ class ColumnChange:
 
 
 @dataclass(frozen=True)
-class ClassChange:
+class ClassChange(Received):
     """A class whose points moved: in which column, by how much, and how often chance does that to any."""
 
     label: str
@@ -93,7 +94,7 @@ class ClassChange:
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class Changes(Received):
     """All that changed; iterate over it for every `ColumnChange`, the clearest change first, then the largest share.
 
     Attributes

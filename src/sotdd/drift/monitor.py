@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sotdd.basics.checks import Received
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole
 from sotdd.basics.text import quote, say_count
@@ -36,7 +37,7 @@ _STATES = 160
 
 
 @dataclass(frozen=True, eq=False)
-class DriftMonitor:
+class DriftMonitor(Received):
     """Batches so far, and whether they drift: a cumulative sum of what each of them says.
 
     Every batch is tested against the reference and its p-value becomes a normal score. The sum of scores, less

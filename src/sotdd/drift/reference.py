@@ -11,7 +11,7 @@ from typing import Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_level, check_order
+from sotdd.basics.checks import Received, check_choice, check_count, check_flag, check_level, check_order
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
@@ -54,7 +54,7 @@ FARTHEST = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class DriftReference:
+class DriftReference(Received):
     """A dataset as its projections, which batches of any size are tested against.
 
     It holds projected values and labels and, of a sample of rows, every column in at most 128 steps. A test permutes

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_name, describe, first_line
+from sotdd.basics.checks import Received, check_name, describe, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
@@ -164,7 +164,7 @@ PLAIN = Origin()
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledData:
+class LabelledData(Received):
     """Features and labels that were checked and belong together; the features stay where they are.
 
     Attributes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_level, check_order
+from sotdd.basics.checks import Received, check_choice, check_count, check_level, check_order
 from sotdd.basics.display import Progress, Report, picture, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
@@ -262,7 +262,7 @@ class _KeepRows(Collector):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleTest:
+class TwoSampleTest(Received):
     """Whether two datasets may come from one source, judged against distances that chance gives.
 
     Attributes

@@ -16,8 +16,8 @@ from typing import Any
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import find_store, is_remote
 from sotdd.basics.text import join_names
-from sotdd.inputs.loaders.tables import Batch, Read, load_table, make_column, read_whole
-from sotdd.inputs.loaders.values import arrow, find_kind
+from sotdd.inputs.loaders.tables import Read, load_table, make_column, read_whole
+from sotdd.inputs.loaders.values import Batch, arrow, find_kind
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import reading_file, temporary_folder

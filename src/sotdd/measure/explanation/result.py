@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import Received, check_count
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.text import json_label, json_number
 from sotdd.compute.distance import Distance
@@ -79,7 +79,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Received):
     """Why two datasets are as far apart as they are; what `explain` returns.
 
     Attributes

@@ -56,7 +56,7 @@ def test_every_source_opens_as_the_same_points_and_labels(xy, folder):
         assert (opened.columns, found.columns, found.remarks) == (("x0", "x1", "x2", "x3"),) * 2 + ((),)
         assert found.value == pytest.approx(0, abs=1e-6)
     for source in ["a.npz", folder / "a.npz", "b.npz::features=points,label=kind", "x.npy::label=y.npy",
-                   "fortran.npy::label=y.npy", ("x.npy", "y.npy"), f"{folder}/x.npy::label=y.npy", "lists.parquet",
+                   "fortran.npy::label=y.npy", f"{folder}/x.npy::label=y.npy", "lists.parquet",
                    pd.DataFrame({"v": x.tolist(), "y": y}), pl.DataFrame({"v": x.tolist(), "y": y})]:  # fmt: skip
         same(open_dataset(source), xy)
     for name in ("label", "y", "Class"):
@@ -114,7 +114,7 @@ def test_a_size_that_was_changed_is_no_want_of_memory(folder):
 
 @pytest.mark.parametrize(
     "text",
-    ["x.csv::label", "x.csv::colour=red", "x.csv::max_points=many", "x.csv::image_size=3xy", "hf:nowhere",
+    ["x.csv::label", "x.csv::colour=red", "x.csv::max_points=many", "x.csv::image_size=3xy",
      "x.csv::dates=maybe", "nowhere.csv"],
 )  # fmt: skip
 def test_source_texts_that_cannot_be_read(folder, text):
@@ -130,7 +130,7 @@ def test_options_are_said_once_and_written_as_they_are_read():
 
 
 def test_source_texts_that_are_no_path(folder):
-    for text, said in (("::label=y", "no path"), ("hf:.", "save_to_disk"), ("a\0b", "no file"), ("a" * 999, "no file")):
+    for text, said in (("::label=y", "no path"), ("a\0b", "no file"), ("a" * 999, "no file")):
         assert said in refusal(text)
 
 

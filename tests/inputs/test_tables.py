@@ -395,7 +395,7 @@ def test_an_array_is_matched_by_position_and_that_is_said(folder, frame):
 def test_what_has_names_and_what_has_none(frame, rng):
     x = pd.DataFrame(rng.normal(size=(20, 3)))  # columns are merely numbered
     lists = pd.DataFrame({"vector": [[1.0, 2.0], [3.0, 4.0]], "label": [0, 1]})
-    for source, how in (((x, np.zeros(20)), {}), (lists, {}), (frame, {"transform": lambda batch: batch[:, :2]})):
+    for source, how in (((x, np.zeros(20)), {}), (lists, {}), (frame, {"encoder": lambda batch: batch[:, :2]})):
         assert sotdd.open_dataset(source, **how).columns is None
     opened = sotdd.open_dataset(frame, features=["visits", "age"], max_points=50)
     for data in (opened, sotdd.open_dataset(opened, max_points=10), opened.take(np.arange(3))):

@@ -36,7 +36,7 @@ SKETCH, REFERENCE = ".sotdd", ".ref"
 
 SOURCE_HELP = (
     "A file (.csv, .parquet, .npz, .xlsx, .db …) or its URL, - for CSV on standard input, a folder of images, texts"
-    " or tables, or one saved by Hugging Face datasets (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
+    " or tables, or one saved by Hugging Face datasets. Add options as in FILE::features=NAME,label=NAME."
 )
 SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."
 
@@ -354,9 +354,8 @@ def _read_chosen(known: _Known, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a group that were given, as the library takes them."""
     chosen = {name: given[name] for name in known if given[name] is not None and given[name] is not False}
     for name, value in chosen.items():
-        option = known[name][0]
-        if isinstance(value, str) and option.parse is not None:
-            chosen[name] = option.parse(value)
+        if isinstance(value, str):
+            chosen[name] = known[name][0].parse(value)
     return chosen
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
@@ -118,10 +117,6 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
 
 def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401, PLR0911  # anything
     """Open an object by what its type is called and what it can do: no library is imported to tell."""
-    if isinstance(source, tuple) and len(source) == 2 and all(isinstance(part, (str, PathLike)) for part in source):
-        from sotdd.inputs.loaders.numpy_files import open_npy
-
-        return open_npy(Path(source[0]), name, reading, labels=Path(source[1]))
     if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)) or is_sparse(source):
         return open_arrays(source, name, reading)
     if is_bunch(source):
@@ -166,7 +161,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:
         data = replace(data, features=prepare_rows(data.features, None, name, reading)[0])
-    if prepares or not loaded.named:  # what a transform or an encoder returns are no longer these columns
+    if prepares or not loaded.named:  # what an encoder returns are no longer these columns
         data = replace(data, columns=None, origin=replace(data.origin, categories={}, gaps={}))
     return data
 

@@ -57,7 +57,7 @@ class Option:
     expected
         What is said of such an error.
     parse
-        A function of a text that returns a value; None for options that no text can say.
+        A function of a text that returns a value.
     between
         What stands between several values in a text.
     sources
@@ -73,7 +73,7 @@ class Option:
     help: str
     take: Callable[[Any, str], Any] = lambda value, _: value
     expected: str = ""
-    parse: Callable[[str], Any] | None = str
+    parse: Callable[[str], Any] = str
     between: str = "+"
     sources: tuple[Kind, ...] = _WHOLE
     kept: bool = False
@@ -192,7 +192,6 @@ class TableSettings(TypedDict, total=False):
     image_mode: Literal["L", "RGB"] | None
     broken: Literal["refuse", "skip"]
     split: str | None
-    transform: Callable[[Any], Any] | None
     encoder: object | None
     bins: int | None
 
@@ -341,19 +340,11 @@ class Reading:
         expected="the name of a split, or None",
         sources=("a Hugging Face dataset", "a folder"),
     )
-    transform: Callable[[Any], Any] | None = _option(  # noqa: RUF009  # a field
-        None,
-        "A function of a batch of features (m, ...) that returns a row of numbers for each, made of it alone; it is "
-        "applied last.",
-        take=_only(lambda transform: callable(transform) and not isinstance(transform, type)),
-        expected="a function of a batch",
-        parse=None,
-    )
     encoder: Encoder | None = _option(  # noqa: RUF009  # a field
         None,
-        "What turns texts or images into vectors: a function of a batch, an object with ``encode``, or the name of a "
-        "sentence-transformers model. It gets a list of texts, an array of images where ``image_size`` is given, or "
-        "else a list of Pillow images.",
+        "What turns texts, images or rows into vectors, each by itself: a function of a batch, an object with "
+        "``encode``, or the name of a sentence-transformers model. It gets a list of texts, an array of numbers, or of "
+        "images where ``image_size`` is given, or else a list of Pillow images.",
     )
     bins: int | None = _option(
         None,
@@ -408,8 +399,7 @@ class Reading:
     @property
     def prepares(self) -> bool:
         """Whether anything is to be done to features that are numbers already."""
-        steps = (self.encoder, self.transform, self.image_size, self.image_mode)
-        return any(step is not None for step in steps)
+        return any(step is not None for step in (self.encoder, self.image_size, self.image_mode))
 
 
 # What is known of each option, by name.

@@ -80,10 +80,9 @@ class SourceText:
         values: dict[str, Any] = {}
         for option in [*filter(None, options.split(",")), *([f"query={query}"] if query else [])]:
             key, equals, value = option.partition("=")
-            parse = str if key == "name" else OPTIONS[key].parse if key in OPTIONS else None
-            if parse is None or not equals or not (value or key == "label"):
+            if (key not in OPTIONS and key != "name") or not equals or not (value or key == "label"):
                 raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
-            values[key] = parse(value)
+            values[key] = value if key == "name" else OPTIONS[key].parse(value)
         return cls(path, values)
 
 
@@ -117,9 +116,9 @@ def _open(path: str, name: str, reading: Reading) -> Loaded:
         return _load("huggingface.open_hub")(path, name, reading)
     if is_remote(path) or (glob.has_magic(path) and not exists(Path(path))):
         return _open_files(list_files(path), name, reading)
-    target = Path(path.removeprefix("hf:"))
+    target = Path(path)
     _refuse_missing(target)
-    if path.startswith("hf:") or any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
+    if any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
         return _load("huggingface.open_saved")(target, name, reading)
     if not target.is_dir():
         return _open_files([str(target)], name, reading)

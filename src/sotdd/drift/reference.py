@@ -344,8 +344,8 @@ class _KeepPoints(Collector):
 def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
     """A dataset with values however large brought within range: they are tested, not refused."""
     centre, scale = (0.0, 1.0) if scaler is None else (scaler.centre, scaler.scales)
-    farthest = FARTHEST / math.sqrt(data.n_features) * scale  # so that no projection is farther
     with np.errstate(over="ignore"):
+        farthest = FARTHEST / math.sqrt(data.n_features) * scale  # so that no projection is farther
         low, high = (np.broadcast_to(centre + sign * farthest, data.n_features) for sign in (-1, 1))
     for block in data.blocks():
         rows = data.rows(block)

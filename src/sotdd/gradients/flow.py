@@ -214,7 +214,7 @@ def _choose_stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
     if not isinstance(snapshots, (list, tuple)):
         count = min(check_count(snapshots, "snapshots"), steps + 1)
         return {round(stop) for stop in np.linspace(0, steps, count).tolist()}
-    if not set(snapshots) <= set(range(steps + 1)):
+    if not all(isinstance(step, (int, np.integer)) and 0 <= step <= steps for step in snapshots):
         raise SotddError(f"are {describe(str(snapshots))}: expected steps from 0 to {steps:,}.", setting="snapshots")
     return set(snapshots)
 

@@ -125,7 +125,8 @@ class Plan:
         """All points of two datasets, split into sides of the same sizes."""
         both = [datasets[number] for number in pair]
         sizes = both[0].n_points, both[1].n_points
-        return cls(pair, pool_codes(both), sizes, count, seed, orders, groups=pool_groups(both))
+        groups = pool_groups([data.groups for data in both], sizes)
+        return cls(pair, pool_codes(both), sizes, count, seed, orders, groups=groups)
 
     @classmethod
     def of_halves(
@@ -135,7 +136,8 @@ class Plan:
         data = datasets[number]
         half = data.n_points // 2
         sizes = half, data.n_points - half
-        plan = cls((number,), pool_codes([data]), sizes, count, seed, orders, groups=pool_groups([data]))
+        groups = pool_groups([data.groups], [data.n_points])
+        plan = cls((number,), pool_codes([data]), sizes, count, seed, orders, groups=groups)
         return [replace(plan, n_projections=HALVING_PROJECTIONS)] if half else []
 
     @classmethod
@@ -235,13 +237,13 @@ def pool_codes(datasets: Sequence[Points]) -> Indices:
     return np.unique(np.concatenate(parts), return_inverse=True)[1].astype(np.int64)
 
 
-def pool_groups(datasets: Sequence[Points]) -> Indices | None:
-    """Which points of the pooled datasets belong together, those of different datasets never; None if each is alone."""
-    if all(data.groups is None for data in datasets):
+def pool_groups(groups: Sequence[Indices | None], sizes: Sequence[int]) -> Indices | None:
+    """Which points of pooled datasets belong together, those of different datasets never; None if each is by itself."""
+    if all(codes is None for codes in groups):
         return None
     pooled, n_groups = [], 0
-    for data in datasets:
-        own = np.arange(data.n_points) if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
+    for codes, size in zip(groups, sizes, strict=True):
+        own = np.arange(size) if codes is None else np.unique(codes, return_inverse=True)[1]
         pooled.append(own + n_groups)
         n_groups += int(own.max()) + 1
     return np.concatenate(pooled).astype(np.int64)

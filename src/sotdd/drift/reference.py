@@ -22,9 +22,10 @@ from sotdd.compute.comparison import PairCosts
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Projected, ProjectedPoints
 from sotdd.compute.estimators import estimate_distance
+from sotdd.compute.resampling import Indices, pool_groups
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.drift.changes import Changes, find_changes
-from sotdd.drift.columns import ReferenceColumns
+from sotdd.drift.columns import ReferenceColumns, Sides, pool_columns, spread_rows
 from sotdd.drift.monitor import DriftMonitor, find_limit
 from sotdd.drift.reading import BatchReading
 from sotdd.inputs import open_dataset
@@ -57,7 +58,7 @@ FARTHEST = 1e12
 class DriftReference:
     """A dataset as its projections, which batches of any size are tested against.
 
-    It holds projected values and labels and, of a sample of rows, every column in at most 128 steps. A test permutes
+    It holds projected values and labels, and every column in at most 128 steps. A test permutes
     the points of reference and batch between the two, as `sotdd.test` does, so its level holds for any law and any two
     sizes.
 
@@ -232,12 +233,15 @@ class DriftReference:
         """
         count = check_count(n_permutations, "n_permutations")
         data = self.open_batch(batch)
-        pair = self._take_enough(data.n_points), _bring_near(data, self.projections.scaler)
+        points, sides, _ = self._put_beside(data)
+        whole = bool(sides) and len(sides[0].codes) == points.n_points + data.n_points
+        columns = pool_columns(sides, self.label_names == "match") if whole else None
+        pair = points, _bring_near(data, self.projections.scaler)
         engine = choose_engine(device, [pair[1]], self.projections.n_projections)
         with report_progress(progress, "Permuting") as report, engine as active:
             return permute(
                 pair, self.projections, self.p, count, self.seed, active,
-                label_names=self.label_names, remarks=self._remark_on(data), report=report,
+                label_names=self.label_names, columns=columns, remarks=self._remark_on(data), report=report,
             )  # fmt: skip
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
@@ -284,10 +288,10 @@ class DriftReference:
         column     what changed  reference → batch   share      p
         feature 1  moved         mean 0.028 → 0.514  100 %  0.001
         """
-        if self.columns is None:
-            return Changes(level=level)
         data, limit = self.open_batch(batch), check_level(level, such_as=0.05)
-        return find_changes(self.columns, data, self.projections, self.p, limit, self.seed)
+        _, sides, groups = self._put_beside(data)
+        n_kept = 0 if self.columns is None else len(self.columns.codes)
+        return find_changes(sides, groups, n_kept, self.projections, self.p, limit, self.seed)
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch as it is tested: as the reference was unless asked otherwise, with its columns in order."""
@@ -304,13 +308,26 @@ class DriftReference:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
         return DriftMonitor(self, run_length, find_limit(run_length))
 
-    def _take_enough(self, batch_size: int) -> ProjectedPoints:
-        """As much of the reference as a batch of this size needs, chosen at random."""
-        enough = max(_ENOUGH, _ENOUGH_TIMES * batch_size)
-        if self.n_points <= enough:
-            return self.points
-        chosen = generator(self.seed, Stream.REFERENCE, batch_size).choice(self.n_points, enough, replace=False)
-        return self.points.take(np.sort(chosen))
+    def _put_beside(self, batch: LabelledData) -> tuple[ProjectedPoints, list[Sides], Indices | None]:
+        """As much of the reference as a batch needs, chosen at random; its columns beside those of the batch; groups.
+
+        The columns, and the groups of their rows, are of fewer rows if there are very many values.
+        """
+        points, columns, size = self.points, self.columns, batch.n_points
+        enough = max(_ENOUGH, _ENOUGH_TIMES * size)
+        if self.n_points > enough:
+            chosen = np.sort(generator(self.seed, Stream.REFERENCE, size).choice(self.n_points, enough, replace=False))
+            points = points.take(chosen)
+            if columns is not None and len(columns.codes) == self.n_points:
+                columns = columns.take(chosen)
+        if columns is None:
+            return points, [], None
+        of_points = points if len(columns.codes) == points.n_points else self.points
+        pair = [part.groups for part in (of_points, batch)]
+        some = [None if one is None else one[spread_rows(len(one), batch.n_features)] for one in pair]
+        sides = columns.put_beside(batch)
+        sizes = len(columns.codes), len(spread_rows(size, batch.n_features))
+        return points, sides, pool_groups(some, sizes)
 
     def _remark_on(self, batch: LabelledData) -> Remarks:
         """Remarks on both, on how features are scaled, and on how the columns of a batch were matched."""
@@ -327,7 +344,7 @@ def _project_points(data: LabelledData, projections: Projections, device: str) -
     near, kept = _bring_near(data, projections.scaler), _KeepPoints()
     with choose_engine(device, [near], projections.n_projections) as engine:
         run([near], projections, engine, [kept])
-    return ProjectedPoints(data.name, np.concatenate(kept.rows), data.classes, np.array(data.codes))
+    return ProjectedPoints(data.name, np.concatenate(kept.rows), data.classes, np.array(data.codes), data.groups)
 
 
 class _KeepPoints(Collector):

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import hypergeom, rankdata
+from scipy.special import gammaln, ndtri
 
 from sotdd.compute.resampling import Plan
 from sotdd.inputs.data import LabelledData
@@ -67,14 +67,13 @@ def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
     >>> list(scores), scores["location"].round(2).tolist()
     (['location', 'spread', 'shape'], [-0.8, -0.2, -0.2, 0.4, 0.8])
     """
-    distinct, places, counts = np.unique(values[known], return_inverse=True, return_counts=True)
-    if len(distinct) < 2:
+    ranks, places, counts = _rank(values[known])
+    if len(ranks) < 2:
         return {}
     marks = known.copy()
     marks[known] = places == counts.argmax()
-    if len(distinct) == 2:
+    if len(ranks) == 2:
         return {"commonest": marks}
-    ranks = (np.cumsum(counts) - counts / 2) / counts.sum()
     centred = 2 * ranks - 1
     kinds = {"location": centred, "spread": ndtri(ranks) ** 2, "shape": 35 * centred**4 - 30 * centred**2}
     found: dict[str, Doubles | Bools] = {}
@@ -89,6 +88,12 @@ def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
     if counts.max() >= _FEWEST_EQUAL:
         found["commonest"] = marks
     return found
+
+
+def _rank(values: NDArray[Any]) -> tuple[Doubles, NDArray[np.int64], NDArray[np.int64]]:
+    """The ranks of the distinct values, as shares; of every value which it is; and how often each is there."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - counts / 2) / max(len(values), 1), places, counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +143,10 @@ def rank_columns(table: NDArray[Any]) -> Floats:
     scores = np.zeros(table.shape, np.float32)
     for place, column in enumerate(table.T):
         known = ~np.isnan(column)
-        normal = ndtri((rankdata(column[known]) - 0.5) / max(int(known.sum()), 1))
-        scores[known, place] = normal - normal.mean() if len(normal) else 0.0
+        if known.any():
+            ranks, places, counts = _rank(column[known])
+            normal = ndtri(ranks)
+            scores[known, place] = (normal - np.average(normal, weights=counts))[places]
     return scores
 
 
@@ -204,24 +211,30 @@ def _standardise(scores: Scores, members: Bools) -> Doubles:
     sums = np.concatenate([
         members[start : start + _BLOCK].astype(np.float64) @ table for start in range(0, len(members), _BLOCK)
     ])  # fmt: skip
+    means = table.mean(axis=0)
+    variances = size * (n_rows - size) / max(n_rows - 1, 1) * ((table**2).mean(axis=0) - means**2)
+    away = np.abs(sums - size * means)
+    deviations = np.divide(away, np.sqrt(variances), out=np.zeros_like(sums), where=variances > _ROUNDING * means**2)
     for place, score in enumerate(scores):
         if score.dtype == np.bool_:
             tails = _find_tails(int(score.sum()), size, n_rows)
-            sums[:, place] = tails[np.rint(sums[:, place]).astype(np.int64)]
-            continue
-        centred = table[:, place] - table[:, place].mean()
-        variance = size * (n_rows - size) / (n_rows * max(n_rows - 1, 1)) * float(centred @ centred)
-        away = np.abs(sums[:, place] - size * table[:, place].mean())
-        sums[:, place] = away / np.sqrt(variance) if variance > _ROUNDING**2 else 0.0
-    return sums
+            deviations[:, place] = tails[np.rint(sums[:, place]).astype(np.int64)]
+    return deviations
 
 
+@lru_cache(maxsize=4096)
 def _find_tails(marked: int, size: int, n_rows: int) -> Doubles:
     """Of every count of marked rows among the members, the normal deviation that is as unlikely.
 
     A rare mark is several deviations off at once, which chance does often: its tail says how often (hypergeometric).
     """
-    chances = hypergeom.pmf(np.arange(marked + 1), n_rows, marked, size)
+    inside, rest = np.arange(marked + 1), n_rows - marked
+    taken = size - inside
+    possible = (taken >= 0) & (taken <= rest)
+    ways = -gammaln(inside + 1) - gammaln(marked - inside + 1)  # but for factors that all have in common
+    ways = np.where(possible, ways - gammaln(np.abs(taken) + 1) - gammaln(np.abs(rest - taken) + 1), -np.inf)
+    chances = np.exp(ways - ways.max())
+    chances /= chances.sum()
     tails = np.minimum(np.cumsum(chances), np.cumsum(chances[::-1])[::-1])
     deviations: Doubles = -ndtri(np.clip(tails, 1e-300, 0.5))
     return deviations

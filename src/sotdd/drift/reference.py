@@ -33,6 +33,7 @@ from sotdd.inputs.agreement import meets_by_position, order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LabelNames
 from sotdd.measure.two_sample import DRAWING, TwoSampleTest, permute, sample_datasets, split_seed
@@ -142,6 +143,8 @@ class DriftReference:
             What to see it through, in place of those settings.
         label_names
             "match" if a class is the same only under the same name; see `sotdd.test`.
+        groups, blocks
+            Which rows belong together, as in `sotdd.test`; batches are read alike.
         max_points
             Keep a random sample of this many points, where there are more; None to keep all.
         with_sketch
@@ -166,7 +169,8 @@ class DriftReference:
             if projections is None:  # the same and further ones, as many as distances have
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
-        said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened, how)
+        said = join_remarks(remarks, opened.remarks, (remark.of(name) for remark in remark_on_rows(opened)))
+        reading = BatchReading.of(data, opened, how)
         points = _project_points(reference, recipe, device)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, ReferenceColumns.of(reference))
 
@@ -335,7 +339,8 @@ class DriftReference:
         matched = []
         if meets_by_position(batch, columns):
             matched = [Remark("matched by position", name=batch.name, projections_have_names=columns is not None)]
-        own = [remark.of(batch.name) for remark in batch.remarks if remark not in self.remarks]
+        found = (*batch.remarks, *remark_on_rows(batch))
+        own = [remark.of(batch.name) for remark in found if remark not in self.remarks]
         return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
 
 

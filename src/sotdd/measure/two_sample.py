@@ -25,6 +25,7 @@ from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.columns import Pooled, draw_members
+from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.statistics import (
     FARTHEST,
@@ -83,6 +84,8 @@ def test(
     anew on each side, and the distance is measured again through the same projections. If features
     and labels of both datasets come from one joint distribution, the datasets themselves are one
     more permutation, so the test errs in at most the stated share of cases, for any size and any law.
+    That is so for rows that do not depend on each other. If they do, several belonging to one person or neighbours
+    to one series, say so by ``groups`` or ``blocks``, and whole groups are permuted; a remark says where it looks so.
 
     The distance that is tested is the plain mean over the test's own 128 projections, since permutations are
     judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
@@ -122,6 +125,9 @@ def test(
         the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
         Use a random sample of this many points of each dataset, where there are more.
+    groups, blocks
+        Which rows belong together, as in `sotdd.open_dataset`: a column, or a number of neighbours. For arrays, open
+        each dataset with groups of its own. A group that is in both datasets counts as two.
     label, exclude, missing and others
         How tables are read, as in `sotdd.open_dataset`.
     device
@@ -152,6 +158,7 @@ def test(
     pair = open_pair(a, b, **reading)
     refuse_half_labelled(pair)
     data, remarks = sample_datasets(pair, max_points, seed)
+    remarks = (*remarks, *(remark.of(part.name) for part in pair for remark in remark_on_rows(part)))
     recipe, data = fit_projections(data, projections, settings, drawing=DRAWING)
     recipe = recipe.evenly()
     engine = choose_engine(device, data, recipe.n_projections)

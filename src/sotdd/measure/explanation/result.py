@@ -167,20 +167,23 @@ class Explanation:
 
     @cached_property
     def absent_by_chance(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Of either side, the classes whose name only it has, and too few points for that to be more than chance.
+        """Of either side, the classes that chance may leave without a counterpart.
 
+        Their name is on the other side too, and the two do not differ beyond noise; or it is not, and they are small.
         If the datasets are samples of one source, all k points of a class are among the n of one of them with a chance
-        of C(n, k) / C(n + m, k); of all classes, any is called lost no more often than the level says.
+        of C(n, k) / C(n + m, k): of all classes, any is called lost no more often than the level says.
         """
-        known = self.by_class.sizes
-        first, second = (int(counts.sum()) for counts in known)
+        sizes = self.by_class.sizes
+        first, second = (int(counts.sum()) for counts in sizes)
         n_classes = len(set(self.classes[0]) | set(self.classes[1]))
+        alike = [pair for pair in find_same_names(self.classes) if not self._differ(pair)]
         found = []
         for side, size in enumerate((first, second)):
             others = set(self.classes[1 - side])
-            chances = np.exp(_log_ways(size, known[side]) - _log_ways(first + second, known[side])) * n_classes
+            chances = np.exp(_log_ways(size, sizes[side]) - _log_ways(first + second, sizes[side])) * n_classes
             named = zip(self.classes[side], chances.tolist(), strict=True)
-            found.append(frozenset(i for i, (label, p) in enumerate(named) if label not in others and p > LEVEL))
+            small = (i for i, (label, chance) in enumerate(named) if label not in others and chance > LEVEL)
+            found.append(frozenset([*small, *(pair[side] for pair in alike)]))
         return found[0], found[1]
 
     @cached_property
@@ -269,7 +272,7 @@ class Explanation:
 
 
 def _log_ways(size: int, taken: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Logarithms of how many ways there are to take some of so many points, but for what depends on neither."""
+    """Logarithms of in how many ways some of so many points can be taken one after another."""
     ways: NDArray[np.float64] = gammaln(size + 1) - gammaln(size - taken + 1)
     return ways
 

@@ -86,7 +86,7 @@ def list_cells(line: ClassLine) -> tuple[str, ...]:
         f"{line.share_by_chance:.0%}",
         show(line.nearest),
         with_error(line.distance, line.stderr),
-        "none" if line.lost else "absent by chance" if line.counterpart is None else "moved" if line.moved else "yes",
+        "none" if line.lost else "none by chance" if line.counterpart is None else "moved" if line.moved else "yes",
     )
 
 
@@ -97,7 +97,7 @@ def say_lost_classes(why: Explanation, side: int) -> str:
         return f"moved farther than the classes are apart: {join_names(lost)}" if side == 0 else ""
     if not lost:
         absent = sum(line.counterpart is None for line in why.lines(side))
-        but = f", but for {say_count(absent, 'class', 'classes')} so small that chance leaves them out" if absent else ""
+        but = f", but for {say_count(absent, 'class', 'classes')} that chance may leave without one" if absent else ""
         return f"every class of {show(why.names[side])} has a counterpart{but}"
     return f"without a counterpart in {show(why.names[1 - side])}: {join_names(lost)}"
 

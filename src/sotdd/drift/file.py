@@ -98,8 +98,10 @@ def _read_points(reader: Reader, projections: Projections) -> ProjectedPoints:
     rows = reader.array("rows", Field("f4", (projections.n_projections, len(codes))))
     if np.abs(rows).max() > 2 * FARTHEST:
         raise reader.refuse("its points are farther than any reference keeps")
-    groups = reader.array("groups", Field("i4", (len(codes),), least=0)) if reader.holds("groups") else None
-    return ProjectedPoints(reader.get("name", str), rows, classes, codes, None if groups is None else groups.astype(int))
+    groups = None
+    if reader.holds("groups"):
+        groups = reader.array("groups", Field("i4", (len(codes),), least=0)).astype(np.int64)
+    return ProjectedPoints(reader.get("name", str), rows, classes, codes, groups)
 
 
 def _read_sketch(reader: Reader, projections: Projections) -> Sketch | None:

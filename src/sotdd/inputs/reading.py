@@ -371,8 +371,8 @@ class Reading:
     )
     groups: str | tuple[Any, ...] | None = _option(
         None,
-        "The column that says which rows belong together, such as a person, and is no feature; or an array of that, one "
-        "entry per row. Tests and noise floors permute whole groups.",
+        "The column that says which rows belong together, such as a person, and is no feature; or an array of that, "
+        "one entry per row. Tests and noise floors permute whole groups.",
         take=_take_groups,
         expected="the name of a column, or one entry per row",
         kept=True,

@@ -105,7 +105,7 @@ def measure_largest(columns: Pooled | None, rows: NDArray[np.float32], members: 
 def measure_means(rows: NDArray[np.float32], members: Bools) -> Doubles:
     """The squared gap (S,) between the means of the two sides of every split, in units of the spread of all points.
 
-    rows (L, N) are the projections of the pooled points, in their own order; members (S, N) are the points on the right.
+    rows (L, N) are the projections of the pooled points, in their own order; members (S, N) say which are on the right.
     """
     centred = _centre_rows(rows, None)
     points = _whiten(centred, centred, _RIDGE)

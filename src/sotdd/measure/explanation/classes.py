@@ -225,8 +225,7 @@ class ClassCosts(Collector):
             couplings.class_costs(part, ends, part, ends, weights, p, True, *sums[slot])
         # Equal values come in random order: in that of classes, these would seem to go together.
         left, right = (
-            ties[np.argsort(part[:, ties], axis=1, kind="stable")]
-            for part, ties in zip(rows, self._ties, strict=True)
+            ties[np.argsort(part[:, ties], axis=1, kind="stable")] for part, ties in zip(rows, self._ties, strict=True)
         )
         codes, others = self._codes
         couplings.couple_rows(a, left, codes, b, right, others, weights, p, self._mass[slot], self._costs[slot])

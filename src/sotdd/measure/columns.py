@@ -150,7 +150,7 @@ def rank_columns(table: NDArray[Any]) -> Floats:
     return scores
 
 
-def score_pairs(ranked: Floats) -> Iterator[Scores]:
+def score_pairs(ranked: NDArray[Any]) -> Iterator[Scores]:
     """Products of every two columns of normal scores (N, k): their sums are rank correlations."""
     columns = ranked.T.astype(np.float64)
     pairs = list(combinations(range(len(columns)), 2))
@@ -214,7 +214,9 @@ def _standardise(scores: Scores, members: Bools) -> Doubles:
     means = table.mean(axis=0)
     variances = size * (n_rows - size) / max(n_rows - 1, 1) * ((table**2).mean(axis=0) - means**2)
     away = np.abs(sums - size * means)
-    deviations = np.divide(away, np.sqrt(variances), out=np.zeros_like(sums), where=variances > _ROUNDING * means**2)
+    deviations: Doubles = np.divide(
+        away, np.sqrt(variances), out=np.zeros_like(sums), where=variances > _ROUNDING * means**2
+    )
     for place, score in enumerate(scores):
         if score.dtype == np.bool_:
             tails = _find_tails(int(score.sum()), size, n_rows)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.columns import Floats, rank_columns
+from sotdd.measure.columns import Doubles, Floats, rank_columns
 
 # Rows that are looked at, the first ones; and values in all.
 _ROWS, _VALUES = 5000, 1 << 18
@@ -38,7 +41,7 @@ def remark_on_rows(data: LabelledData) -> Remarks:
     return _remark_on_repeats(table) or _remark_on_neighbours(table, columns, data)
 
 
-def _remark_on_repeats(table: np.ndarray) -> Remarks:
+def _remark_on_repeats(table: NDArray[Any]) -> Remarks:
     if table.shape[1] < 2:
         return ()
     different = len(np.unique(table, axis=0))
@@ -49,7 +52,7 @@ def _remark_on_repeats(table: np.ndarray) -> Remarks:
     return (Remark("rows repeat", repeated=repeated, rows=len(table)),)
 
 
-def _remark_on_neighbours(table: np.ndarray, columns: np.ndarray, data: LabelledData) -> Remarks:
+def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data: LabelledData) -> Remarks:
     """By ranks less their mean in the class, since rows are often sorted by class."""
     ranked = _centre_classes(rank_columns(table), data.codes[: len(table)])
     squares = np.sum(ranked**2, axis=0)
@@ -63,8 +66,9 @@ def _remark_on_neighbours(table: np.ndarray, columns: np.ndarray, data: Labelled
     return (Remark("neighbours alike", column=name, correlation=float(correlations[most])),)
 
 
-def _centre_classes(ranked: Floats, codes: np.ndarray) -> np.ndarray:
+def _centre_classes(ranked: Floats, codes: NDArray[np.integer]) -> Doubles:
     wide = ranked.astype(np.float64)
     sums = np.zeros((int(codes.max()) + 1, wide.shape[1]))
     np.add.at(sums, codes, wide)
-    return wide - (sums / np.maximum(np.bincount(codes), 1)[:, None])[codes]
+    wide -= (sums / np.maximum(np.bincount(codes), 1)[:, None])[codes]
+    return wide

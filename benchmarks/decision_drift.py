@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import sotdd
-from benchmarks.decision_data import frames, laws
+from benchmarks.decision_data import frames, laws, spread
 from benchmarks.decision_peers import EnergyReference
 from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
@@ -140,16 +140,23 @@ def run_lengths(count: int, n: int = 500, m: int = 25, batches: int = 80, n_perm
     asked = (20, 50, 200)
     lines = [["law", *(f"{length} asked for" for length in asked)]]
     for name in ("Gaussian classes", "t₃", "log-normal", "50 classes"):
-        scores = np.empty((count, batches))
-        for number in range(count):
-            rng = np.random.default_rng([number, 77])
-            monitor = sotdd.DriftReference.fit(laws()[name].sample(rng, n), n_projections=32, seed=number).monitor()
-            for at in range(batches):
-                monitor = monitor.after(laws()[name].sample(rng, m), n_permutations=n_permutations)
-                scores[number, at] = score(monitor.last) if monitor.last else np.nan
+        items = [(name, n, m, batches, n_permutations, number) for number in range(count)]
+        scores = np.array(spread(score_batches, items))
         lines.append([name, *(per_alarm(scores, find_limit(length), 100 * length) for length in asked)])
         print(lines[-1], flush=True)
     return lines
+
+
+def score_batches(item: tuple[str, int, int, int, int, int]) -> list[float]:
+    """The scores of batches by one reference."""
+    name, n, m, batches, n_permutations, number = item
+    rng, found = np.random.default_rng([number, 77]), []
+    monitor = sotdd.DriftReference.fit(laws()[name].sample(rng, n), n_projections=32, seed=number).monitor()
+    for _ in range(batches):
+        monitor = monitor.after(laws()[name].sample(rng, m), n_permutations=n_permutations)
+        assert monitor.last is not None
+        found.append(score(monitor.last))
+    return found
 
 
 def per_alarm(scores: np.ndarray, limit: float, length: int) -> str:

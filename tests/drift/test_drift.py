@@ -122,7 +122,7 @@ def test_names_count_where_that_is_asked_for(rng):
     blind = sotdd.DriftReference.fit((x, y)).test((other, swapped), n_permutations=199)
     named = sotdd.DriftReference.fit((x, y), label_names="match").test((other, swapped), n_permutations=199)
     assert named.p_value <= 0.01 < blind.p_value
-    assert named.strongest == "classes by name"
+    assert named.aspects["classes by name"] == 0.005
 
 
 def test_a_large_reference_is_sampled_and_says_so(rng):

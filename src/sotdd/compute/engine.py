@@ -90,12 +90,15 @@ class ProjectedPoints:
         (L, n) feature projections, points in their own order.
     classes, codes
         The labels, and the index of every point's label among them.
+    groups
+        (n,) which points belong together; None where each is by itself.
     """
 
     name: str
     rows: NDArray[np.float32]
     classes: tuple[Hashable, ...]
     codes: NDArray[np.integer]
+    groups: NDArray[np.int64] | None = None
 
     @property
     def n_points(self) -> int:
@@ -113,7 +116,8 @@ class ProjectedPoints:
 
     def take(self, index: NDArray[np.integer]) -> ProjectedPoints:
         """Some of the points."""
-        return replace(self, rows=self.rows[:, index], codes=self.codes[index])
+        groups = None if self.groups is None else self.groups[index]
+        return replace(self, rows=self.rows[:, index], codes=self.codes[index], groups=groups)
 
 
 # What engines see through projections. Datasets with the same features are projected once.

@@ -46,6 +46,8 @@ class Loaded:
         Whether the loader has applied the encoder that was asked for.
     image_mode
         The mode that suits all images, where the loader has looked at all of them.
+    groups
+        What rows of a table that belong together have in common, if a column of that was named.
     """
 
     features: Features | Items
@@ -57,6 +59,7 @@ class Loaded:
     sampled: bool = False
     prepared: bool = False
     image_mode: str | None = None
+    groups: Labels | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,6 +162,11 @@ def _take_split(split: Any, _: str) -> str:  # noqa: ANN401  # anything
     return str(split)
 
 
+def _take_groups(groups: Any, _: str) -> str | tuple[Any, ...]:  # noqa: ANN401  # anything
+    """The name of a column, or what every row belongs to."""
+    return groups if isinstance(groups, str) else tuple(np.asarray(groups).reshape(len(groups)).tolist())
+
+
 def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  # anything
     height, width = (size, size) if isinstance(size, int) else size
     return check_count(height, name, _LARGEST_SIDE), check_count(width, name, _LARGEST_SIDE)
@@ -194,6 +199,8 @@ class TableSettings(TypedDict, total=False):
     split: str | None
     encoder: object | None
     bins: int | None
+    groups: str | Sequence[Any] | None
+    blocks: int | None
 
 
 class ReadingSettings(TableSettings, total=False):
@@ -353,6 +360,25 @@ class Reading:
         parse=_parse_value,
         kept=True,
     )
+    groups: str | tuple[Any, ...] | None = _option(
+        None,
+        "The column that says which rows belong together, such as a person, and is no feature; or an array of that, "
+        "one entry per row. Tests and noise floors permute whole groups.",
+        take=_take_groups,
+        expected="the name of a column, or one entry per row",
+        kept=True,
+        type=str,
+    )
+    blocks: int | None = _option(
+        None,
+        "This many rows after each other belong together, as in a series whose neighbours are alike. Tests and noise "
+        "floors permute whole blocks.",
+        take=check_count,
+        parse=_parse_value,
+        kept=True,
+        type=int,
+        metavar="N",
+    )
     max_points: int | None = _option(
         None,
         "Take a sample of this many points without replacement; from a stream without an end, take the first.",
@@ -373,6 +399,8 @@ class Reading:
             reading = replace(reading, encoder=Encoder(reading.encoder))
         if reading.separator is not None and reading.separator == reading.decimal:
             raise SotddError(f"separator and decimal are both {reading.separator!r}: expected two characters.")
+        if reading.groups is not None and reading.blocks is not None:
+            raise SotddError("groups and blocks are both given: blocks are groups of neighbours, so leave one out.")
         return reading if reading.prepares or reading != DEFAULTS else DEFAULTS
 
     def refuse(self, source: str, *names: str) -> None:

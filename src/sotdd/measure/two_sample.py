@@ -24,15 +24,19 @@ from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
 from sotdd.inputs.opening import split_reading
+from sotdd.measure.columns import Pooled, draw_members
+from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.statistics import (
     FARTHEST,
     ORDERS,
+    SHARES,
     LabelNames,
     Statistic,
     balance_costs,
     combine_statistics,
     measure_class_means,
+    measure_largest,
     measure_means,
     measure_shares,
 )
@@ -54,6 +58,9 @@ _FIRST_LOOK = 99
 _SETTLED = 0.2
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
+
+# Less than this many deviations of chance is rounding.
+_ROUNDING = 1e-6
 
 
 @show_drawing(DRAWING)
@@ -77,6 +84,8 @@ def test(
     anew on each side, and the distance is measured again through the same projections. If features
     and labels of both datasets come from one joint distribution, the datasets themselves are one
     more permutation, so the test errs in at most the stated share of cases, for any size and any law.
+    That is so for rows that do not depend on each other. If they do, several belonging to one person or neighbours
+    to one series, say so by ``groups`` or ``blocks``, and whole groups are permuted; a remark says where it looks so.
 
     The distance that is tested is the plain mean over the test's own 128 projections, since permutations are
     judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
@@ -107,14 +116,18 @@ def test(
         every level below 0.2 holds as before.
     statistic
         "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
-        beside the spread in every direction, points beyond three spreads brought that near; whatever stands
-        out most counts, and every permutation is judged in the same way, so that the level holds. "distance":
-        the distance alone.
+        beside the spread in every direction, points beyond three spreads brought that near; the largest difference
+        of a single column (of up to 33 million values), of how two of up to 40 columns go together, and along the
+        principal axes. Whatever stands out most counts, and every permutation is judged in the same way, so that
+        the level holds. "distance": the distance alone.
     label_names
         "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
         the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
         Use a random sample of this many points of each dataset, where there are more.
+    groups, blocks
+        Which rows belong together, as in `sotdd.open_dataset`: a column, or a number of neighbours. For arrays, open
+        each dataset with groups of its own. A group that is in both datasets counts as two.
     label, exclude, missing and others
         How tables are read, as in `sotdd.open_dataset`.
     device
@@ -145,14 +158,17 @@ def test(
     pair = open_pair(a, b, **reading)
     refuse_half_labelled(pair)
     data, remarks = sample_datasets(pair, max_points, seed)
+    remarks = (*remarks, *(remark.of(part.name) for part in pair for remark in remark_on_rows(part)))
     recipe, data = fit_projections(data, projections, settings, drawing=DRAWING)
     recipe = recipe.evenly()
     engine = choose_engine(device, data, recipe.n_projections)
     with report_progress(progress, "Permuting") as report, engine as active:
         said = (*remarks, *remark_on_features(data, recipe))
+        columns = Pooled.of(data) if judged_by == "combined" else None
         return permute(
-            data, recipe, p, count, seed, active, label_names=names, judged_by=judged_by, remarks=said, report=report
-        )
+            data, recipe, p, count, seed, active,
+            label_names=names, judged_by=judged_by, columns=columns, remarks=said, report=report,
+        )  # fmt: skip
 
 
 def split_seed(drawing: Mapping[str, Any], projections: Projections | None) -> tuple[int, dict[str, Any]]:
@@ -190,6 +206,7 @@ def permute(
     *,
     label_names: LabelNames = "ignore",
     judged_by: Statistic = "combined",
+    columns: Pooled | None = None,
     remarks: Remarks = (),
     report: Report = be_silent,
 ) -> TwoSampleTest:
@@ -204,7 +221,7 @@ def permute(
     if n_permutations > 4 * _FIRST_LOOK:
         first = permute(
             pair, projections, p, _FIRST_LOOK, seed, engine,
-            label_names=label_names, judged_by=judged_by, remarks=remarks, report=report,
+            label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
         )  # fmt: skip
         if first.p_value >= _SETTLED:
             return first
@@ -227,14 +244,17 @@ def permute(
         for aspect, costs in zip(aspects, of_aspects, strict=True)
         for column, order in enumerate(ORDERS)
     }
+    outstanding, largest = rooted, {}
     if not aspects:
         statistics["distance"] = rooted
     else:
-        rows = np.concatenate(kept.rows)
-        statistics["means"] = measure_means(rows, plan)
+        rows, members = np.concatenate(kept.rows), draw_members(plan)
+        statistics["means"] = measure_means(rows, members)
         if label_names == "match" and plan.n_classes > 1:
-            statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
-    outstanding = combine_statistics(statistics)
+            statistics["classes by name"] = measure_class_means(rows, plan.codes, members)
+            statistics[SHARES] = measure_shares(plan.codes, members)
+        largest = measure_largest(columns, rows, members)
+        outstanding = combine_statistics(statistics, largest)
     return TwoSampleTest(
         distance=float(rooted[0]),
         null_distances=rooted[1:],
@@ -246,8 +266,13 @@ def permute(
         n_projections=count,
         fingerprint=projections.fingerprint,
         remarks=remarks,
-        aspects={name: float(np.mean(values >= values[0])) for name, values in statistics.items()},
+        aspects={name: float(np.mean(_reach(values, values[0]))) for name, values in {**statistics, **largest}.items()},
     )
+
+
+def _reach(values: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+    """Which values are as large, but for rounding: splits that are alike must not differ by the order of sums."""
+    return values >= least - _ROUNDING * float(np.std(values))
 
 
 class _KeepRows(Collector):
@@ -319,7 +344,7 @@ class TwoSampleTest(Received):
     @property
     def p_value(self) -> float:
         """How often chance goes as far, the data themselves counted as one of its outcomes."""
-        return (1 + int(np.count_nonzero(self.null >= self.statistic))) / (1 + len(self.null))
+        return (1 + int(np.count_nonzero(_reach(self.null, self.statistic)))) / (1 + len(self.null))
 
     @property
     def strongest(self) -> str | None:

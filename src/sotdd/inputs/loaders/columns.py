@@ -77,6 +77,7 @@ class Columns:
     alone: Literal["list", "text", "image"] | None = None
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
+    groups: str | None = None
 
     @classmethod
     def choose(cls, look: Table, reading: Reading, name: str, images: Collection[str] = ()) -> Columns:
@@ -90,11 +91,12 @@ class Columns:
         kinds = {one.name: find_kind(one.type) for one in look.schema if not one.name.startswith(_INDEX)}
         kinds |= dict.fromkeys(images, "image")
         label = _find_label(kinds, reading, name)
+        groups = reading.groups if isinstance(reading.groups, str) else None
         wanted, known = _list_wanted(kinds, label, reading, name)
         alone = _find_alone(kinds, wanted, reading, name)
         if alone is not None:
             rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
-            return cls(label, (Column(alone, "number"),), kinds[alone], rest)  # type: ignore[arg-type]  # one of these
+            return cls(label, (Column(alone, "number"),), kinds[alone], rest, groups=groups)  # type: ignore[arg-type]  # one of these
         values = dict(zip(look.schema.names, look.columns, strict=True))
         judged = {
             title: _judge(title, kinds[title], values[title], asked, reading, known.get(title, ()))
@@ -115,7 +117,7 @@ class Columns:
             if column.kind == "written number"
         }
         remarks = (Remark("numbers in text", columns=written),) if written else ()
-        return cls(label, features, None, left_out, remarks)
+        return cls(label, features, None, left_out, remarks, groups)
 
     @property
     def origin(self) -> Origin:
@@ -126,7 +128,7 @@ class Columns:
     @property
     def all(self) -> list[str]:
         """Every column that is read."""
-        return [*(column.name for column in self.features), *([] if self.label is None else [self.label])]
+        return [*(column.name for column in self.features), *filter(None, dict.fromkeys([self.label, self.groups]))]
 
 
 # What is said of a column that is none of the features, by its kind.
@@ -207,7 +209,8 @@ def _list_wanted(
 
     Features as they were made before, such as ``city=Rome`` and ``age is missing``, ask for their columns.
     """
-    excluded = {column for pattern in reading.exclude for column in _find_matches(pattern, kinds, name)}
+    by = [reading.groups] if isinstance(reading.groups, str) else []
+    excluded = {column for pattern in [*reading.exclude, *by] for column in _find_matches(pattern, kinds, name)}
     rest = [column for column in kinds if column != label and column not in excluded]
     if reading.features is None:
         if not rest:

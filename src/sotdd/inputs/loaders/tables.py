@@ -104,12 +104,15 @@ def load_batches(
 ) -> Loaded:
     """The dataset that batches of these columns make; numbers that are missing hold the mean of their column."""
     labels: list[Array] = []
+    groups: list[Array] = []
     title, rows = columns.features[0].name, GatheredRows(name)
 
     def keep_labels() -> Iterator[Batch]:
         for batch in batches:
             if columns.label is not None:
                 labels.append(batch.column(columns.label))
+            if columns.groups is not None:
+                groups.append(batch.column(columns.groups))
             yield batch
 
     if columns.alone is None:
@@ -122,7 +125,8 @@ def load_batches(
         parts = [batch.column(title) if columns.alone == "text" else None for batch in keep_labels()]
         items = images[title] if columns.alone == "image" else _make_texts(arrow().chunked_array(parts), name)
         loaded = Loaded(items, None, origin=columns.origin)
-    return replace(loaded, labels=_make_labels(labels, name, reading, in_text=in_text)) if labels else loaded
+    told = _make_labels(labels, name, reading, in_text=in_text) if labels else loaded.labels
+    return replace(loaded, labels=told, groups=_make_labels(groups, name, reading) if groups else None)
 
 
 def _load_features(batches: Iterable[Batch], columns: Columns, name: str, reading: Reading, is_whole: bool) -> Loaded:

@@ -95,9 +95,9 @@ class Projections(Received):
             The law of their orders: `ZeroTruncatedPoisson`, `UniformOrders`, or plain rates.
             By default zero-truncated Poisson with rates 1, …, k.
         label_law
-            How a class enters: "moments" (default), the paper's, cut at five spreads where features are
-            scaled; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law. With the
-            last two, neither of the two above may be given.
+            How a class enters: "moments" (default), the paper's, cut at five spreads of scaled features, or at
+            2.5 where every feature has a scale of its own; "paper", without the cut; "quantiles" for
+            `ClassQuantiles`; or a label law. With the last two, neither of the two above may be given.
         directions
             The law of directions: `Hadamard` (the default from 128 features on), `Sphere` (the default below),
             `Orthogonal`, `Convolution`, your own.

@@ -197,7 +197,7 @@ class Sketch(Received):
             controls=controlled,
         )
         sized_halves = [(one.n_points, one.halves) for one in (self, other)]
-        floor = find_floor(sized_halves, order, result.n_points, result.value)
+        floor = find_floor(sized_halves, order, result.n_points, result.value, per_projection * self.weights)
         result = replace(result, noise=floor, sampling=floor)
         bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.weights)
         if bound is None:

@@ -72,7 +72,7 @@ def measure(domain: str, cached: Path, effort: Effort, target: str, name: str) -
         settings["max_points"] = effort.slow_points
     candidates = {source: (_seen(one, domain, slow), one.y) for source, one in sources.items()}
     order = sotdd.rank((_seen(targets[target], domain, slow), targets[target].y), candidates, seed=0, **settings)
-    rows = [{"source": source, "value": order[source].distance.value} for source in sources]
+    rows = [{"source": source, "value": order[source].value} for source in sources]
     if name == DEFAULT:
         for row in rows:
             row["excess"] = order[str(row["source"])].excess

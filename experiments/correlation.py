@@ -67,7 +67,7 @@ SIZES = {
         {"mnist": 1500, "cifar10": 600},
         {"mnist": (500, 1000, 5000, 10_000), "cifar10": (500, 1000, 2000)},
     ),
-    # The paper's own sizes; of the methods s-OTDD and OTDD (exact) alone, of CIFAR-10 nothing (16,000 pictures are here).
+    # The paper's own sizes, s-OTDD and OTDD (exact) alone; not CIFAR-10, of which only 16,000 pictures are here.
     "paper": Sizes(
         {"mnist": (5000, 6000, 7000, 8000, 9000, 10_000)}, {"mnist": 10}, {"mnist": 0}, {"mnist": 0},
         {"mnist": (500, 1000, 5000, 10_000)},

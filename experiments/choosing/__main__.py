@@ -1,4 +1,4 @@
-"""The command: python -m experiments.choosing [prepare] [train] [measure] [report]; each step resumes where it stopped."""
+"""The command: python -m experiments.choosing [prepare] [train] [measure] [report]; a stopped step is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every distance from the sources to the targets, as `sotdd.rank` measures it; and what is known of each source alone."""
+"""Every distance from the sources to the targets, as `sotdd.rank` measures it, and what is known of each source."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ MEASURES = (DEFAULT, EXCESS, *tuple(SLICED)[1:], *SLOW)
 def run(domain: str, cached: Path, effort: Effort, path: Path, workers: int) -> None:
     """One unit per target and measure, in processes of their own; a table of the sources goes beside it."""
     bases = pools.load(domain, cached)
-    write(path.with_name(f"{domain}_sources.csv"), [
-        {"source": name, "points": len(one.y), "classes": one.classes, "separation": scores.separation(one.flat(), one.y)}
+    described = [
+        {"source": name, "points": len(y), "classes": one.classes, "separation": scores.separation(one.flat(), y)}
         for name, one in pools.sources(domain, bases).items()
-    ])  # fmt: skip
+        for y in (one.y,)
+    ]
+    write(path.with_name(f"{domain}_sources.csv"), described)
     units = [{"target": target, "measure": name} for name in (*SLICED, *SLOW) for target in bases]
     with ProcessPoolExecutor(workers, get_context("spawn")) as processes:
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from experiments import data
 from experiments.choosing import design
-from experiments.choosing.design import ENCODER, PICTURES, WORDS
+from experiments.choosing.design import PICTURES, WORDS
 
 Labels = NDArray[np.int64]
 
@@ -37,7 +37,7 @@ class Set:
         return self.x.reshape(len(self.x), -1)
 
     def few(self, shots: int, seed: int) -> Set:
-        """This many examples of each class, or all there are."""
+        """At most this many examples of each class."""
         rng = np.random.default_rng((seed, shots))
         rows = [rng.permutation(np.flatnonzero(self.y == label))[:shots] for label in range(self.classes)]
         return Set(self.x[np.concatenate(rows)], self.y[np.concatenate(rows)])

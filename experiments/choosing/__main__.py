@@ -1,4 +1,4 @@
-"""The command: python -m experiments.choosing [prepare] [train] [measure] [report]; a stopped step is resumed."""
+"""The command: python -m experiments.choosing [--steps prepare train measure report]; a stopped step is resumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from experiments.choosing import design, distances, pools
+from experiments.choosing import design, distances, pools, report
 from experiments.choosing.transfer import Bench
 from experiments.files import default_folder
 from experiments.options import ROOT, Options
@@ -33,11 +33,13 @@ def main(arguments: list[str] | None = None) -> None:
         for domain in given.domains:
             path = folder / f"{domain}_distances.csv"
             distances.run(domain, given.cache, effort, path, given.workers)
+    if "report" in given.steps:
+        report.run(folder, effort.permutations)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("steps", choices=_STEPS, nargs="*", default=_STEPS)
+    parser.add_argument("--steps", choices=_STEPS, nargs="*", default=_STEPS)
     parser.add_argument("--effort", choices=design.EFFORTS, default="full", help="how much is done")
     parser.add_argument("--domains", choices=design.DOMAINS, nargs="*", default=design.DOMAINS)
     parser.add_argument("--device", default="cpu", help="where networks are trained: cpu or cuda")

@@ -53,13 +53,14 @@ class Effort:
     bases: int | None = None
     projections: int = 2000
     slow_points: int = 250
+    permutations: int = 999
 
 
 EFFORTS = {
     "full": Effort(),
     "smallest": Effort(
         seeds=2, source_steps=2, tuning_steps=2, head_steps=2, batch=8, width=4, bases=4, projections=16,
-        slow_points=20,
+        slow_points=20, permutations=9,
     ),
 }  # fmt: skip
 

@@ -79,11 +79,13 @@ def measure_distances(options: Options, sizes: Sizes) -> None:
     units: list[Unit] = [
         {"space": space, "method": name, "seed": seed}
         for space in spaces
-        for name in _variants(sizes)
+        for name in ((AUTHORS, CONVOLUTION) if options.size == "paper" else _variants(sizes))
         for seed in seeds
         if space == "pixels" or name == SOTDD
     ]
     complete(path, units, fast, title="s-OTDD")
+    if options.size == "paper":
+        return
     pairs = list(combinations(sizes.sets, 2))
     units = [
         {"space": space, "method": name, "seed": seed, "a": a, "b": b}

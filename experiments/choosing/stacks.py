@@ -14,16 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from experiments.foretell.design import COLOUR, GREY, TEXT
-from experiments.foretell.texts import FEATURES
-
 _FAR = -1e9  # the logit of a class that a network does not have
 _CHUNK = 250  # points of a forward pass at a time
 
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution and ReLU. It strides where LeNet-5 pools: half the time on a processor."""
+    """A convolution and ReLU."""
 
     before: int
     after: int
@@ -46,20 +43,19 @@ Layer: TypeAlias = Conv | Linear
 Weights: TypeAlias = list[tuple[Tensor, Tensor]]
 
 
-def layers(family: str, width: int) -> tuple[Layer, ...]:
-    """Much like LeNet-5 for grey pictures, a convolution more for coloured ones, two linear layers for texts."""
-    return {
-        GREY: (Conv(1, width, 5, 2, 2), Conv(width, 2 * width, 5, 3, 2), Linear(50 * width, 84)),
-        COLOUR: (
-            Conv(3, width, 5, 2, 2), Conv(width, 2 * width, 3, 2, 1), Conv(2 * width, 4 * width, 3, 2, 1),
-            Linear(64 * width, 64),
-        ),
-        TEXT: (Linear(FEATURES, 128), Linear(128, 64)),
-    }[family]  # fmt: skip
+def layers(numbers: int | None, width: int) -> tuple[Layer, ...]:
+    """Two linear layers for points of so many numbers, three convolutions and a linear layer for 28 × 28 × 3."""
+    if numbers:
+        return Linear(numbers, 128), Linear(128, 64)
+    return (
+        Conv(3, width, 5, 2, 2), Conv(width, 2 * width, 3, 2, 1), Conv(2 * width, 4 * width, 3, 2, 1),
+        Linear(64 * width, 4 * width),
+    )  # fmt: skip
 
 
-def drawn(shape: Sequence[Layer], networks: int, generator: torch.Generator, device: str) -> Weights:
+def drawn(shape: Sequence[Layer], networks: int, seed: int, device: str) -> Weights:
     """New weights, the same for every network: sources differ by what they were trained on, not by luck."""
+    generator = torch.Generator().manual_seed(seed)
     found = []
     for layer in shape:
         size = (layer.after, layer.before, layer.kernel, layer.kernel) if isinstance(layer, Conv) else (
@@ -81,28 +77,16 @@ def features(shape: Sequence[Layer], weights: Weights, x: Tensor, networks: int)
     """What becomes of one batch for all (n, …), or of a batch for each (networks, n, …): (networks, n, after)."""
     hidden = x
     if isinstance(shape[0], Conv):
-        convolve = by_products if x.is_cuda else by_groups
-        hidden = convolve([layer for layer in shape if isinstance(layer, Conv)], weights, x, networks)
+        hidden = _convolve([layer for layer in shape if isinstance(layer, Conv)], weights, x, networks)
     for layer, (weight, bias) in zip(shape, weights, strict=True):
         if isinstance(layer, Linear):
             hidden = functional.relu(hidden @ weight + bias)
     return hidden
 
 
-def by_groups(shape: Sequence[Conv], weights: Weights, x: Tensor, networks: int) -> Tensor:
-    """All convolutions as grouped ones, which is best on a processor: (networks, n, values)."""
-    own = x.ndim == 5
-    groups = networks if own else 1  # of the first; afterwards every network has its own channels
-    hidden = x.transpose(0, 1).flatten(1, 2) if own else x
-    for layer, (weight, bias) in zip(shape, weights, strict=False):
-        hidden = functional.relu(functional.conv2d(hidden, weight, bias, layer.stride, layer.padding, groups=groups))
-        groups = networks
-    return hidden.unflatten(1, (networks, -1)).flatten(2).transpose(0, 1)  # from (n, networks × channels, h, w)
-
-
-def by_products(shape: Sequence[Conv], weights: Weights, x: Tensor, networks: int) -> Tensor:
-    """The same as products of matrices, one per network: many groups are slow on a GPU."""
-    hidden = (x if x.ndim == 5 else x[None]).permute(0, 1, 3, 4, 2)  # (networks or 1, n, h, w, channels)
+def _convolve(shape: Sequence[Conv], weights: Weights, x: Tensor, networks: int) -> Tensor:
+    """All convolutions as products of matrices, one per network: many groups are slow on a GPU."""
+    hidden = x if x.ndim == 5 else x[None]  # (networks or 1, n, h, w, channels)
     for layer, (weight, bias) in zip(shape, weights, strict=False):
         hidden = functional.pad(hidden, (0, 0, *(layer.padding,) * 4))
         patches = hidden.unfold(2, layer.kernel, layer.stride).unfold(3, layer.kernel, layer.stride)

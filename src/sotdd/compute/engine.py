@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.memory import kept_property
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import Quantiles, Summaries
@@ -171,6 +172,12 @@ class Pool:
     def values(self) -> NDArray[np.float32]:
         """The projections (B, N) as an array."""
         return self.engine.fetch_rows(self.rows)
+
+    @kept_property
+    def ranked(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """The projections (B, N) in order, and which point each is of."""
+        order = np.concatenate(self.engine.workers.each(lambda row: np.argsort(row)[None], self.values()))
+        return np.take_along_axis(self.values(), order, axis=1), order.astype(np.int32)
 
     def take(self, index: NDArray[np.integer]) -> Pool:
         """Some of the points."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.engine import ByClass, ClassMoments, Points, PointSums, Pool, ProjectedPoints, Seen
+from sotdd.compute.kernels import couplings
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
@@ -42,8 +43,6 @@ _FEW_BYTES = 32 << 20
 
 # Values that a thread works on at a time: with their copies, a second-level cache's worth.
 ITEM_VALUES = 1 << 17
-# Of splits so many times as many where threads share the work, since each call has them wait for one another.
-_SHARED = 8
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
@@ -135,32 +134,45 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
     Threads take a split each, or a share of its rows where there are few splits, and draw it
     themselves, so that no more splits are held than threads are at work.
     """
-    n, m = plan.sizes
-    overlaps = None if n == m else Overlaps.of(n, m)
-    costs = np.empty((len(pool.rows), len(numbers), len(plan.orders)))
-
-    values = ITEM_VALUES if workers.count == 1 else _SHARED * ITEM_VALUES
+    overlaps, orders = Overlaps.of(*plan.sizes), np.array(plan.orders)
+    costs, terms = np.empty((len(pool.rows), len(numbers), len(orders))), pool.terms
+    shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1)
 
     def work(item: tuple[int, slice]) -> None:
         at, share = item
-        sides, size = plan.draw(numbers[at]), max(1, values // (n + m))
+        sides, drawn = plan.draw(numbers[at]), terms.part(share)
+        if isinstance(drawn, Polynomials):
+            index, offsets = np.concatenate([side.index for side in sides]), _join_offsets(sides)
+            how = index, offsets, plan.sizes[0], drawn.weights, drawn.coefficients, drawn.limit
+            kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, at])
+            return
+        size = max(1, ITEM_VALUES // len(overlaps.width))
         for start in range(share.start, share.stop, size):
             part = slice(start, min(start + size, share.stop))
-            rows, terms = pool.rows[part], pool.terms.part(part) if plan.labels else None
-            a, b = (_sort_side(rows, side, terms) for side in sides)
+            a, b = (_sort_side(pool.rows[part], side, terms.part(part)) for side in sides)
             for column, p in enumerate(plan.orders):
                 costs[part, at, column] = transport_rows(a, b, p, overlaps)
 
-    shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1)
-    workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
+    if plan.labels:
+        workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
+    else:  # sides of points in order are in order
+        (values, order), marks = pool.ranked, np.stack(workers.each(plan.mark_sides, numbers))
+        how = marks, *overlaps, orders
+        parts = _share_rows(len(values), 2 * workers.free)
+        workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)
     return costs
 
 
-def _sort_side(source: Rows, side: Side, terms: LabelTerms | None) -> Rows:
-    """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
+def _join_offsets(sides: tuple[Side, Side]) -> NDArray[np.int64]:
+    """Where classes begin in the points of one side and then of the other."""
+    left, right = (side.offsets for side in sides)
+    return np.concatenate([left, left[-1] + right[1:]])
+
+
+def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:
+    """Sorted data point projections of the points of one side."""
     rows = np.take(source, side.index, axis=1)
-    if terms is not None:
-        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
+    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
     sort_rows(rows)
     return rows
 

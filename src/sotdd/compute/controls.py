@@ -16,19 +16,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.memory import kept_property
-from sotdd.compute.engine import ClassMoments, Engine, PointSums, Sorted
+from sotdd.compute.engine import Engine, PointSums, Sorted
 from sotdd.compute.estimators import FEWEST_FITTED, Controls
 from sotdd.compute.run import Collector
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.moments import Moments, Polynomials
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -247,12 +248,22 @@ def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws):
         return 0, False, None
-    terms = laws.more_terms(0, 1, DRAWS)
-    label, uniform = isinstance(terms, Polynomials), isinstance(laws.directions, (Sphere, Hadamard, Tilted))
-    degree = terms.coefficients.shape[1] - 1 if isinstance(terms, Polynomials) else _LOWEST_DEGREE
-    degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, degree))
+    if type(laws.label) is Moments:
+        label, highest = True, _find_highest(laws.label, laws.seed, laws.first_block)
+    else:
+        terms = laws.more_terms(0, 1, DRAWS)
+        label, highest = isinstance(terms, Polynomials), terms.coefficients.shape[1] - 1
+    uniform = isinstance(laws.directions, (Sphere, Hadamard, Tilted))
+    degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, highest if label else 0))
     dimensions = projections.n_features if uniform else None
     return -(-degree // 4) * 4 if label or uniform else 0, label, dimensions
+
+
+@lru_cache(64)
+def _find_highest(label: Moments, seed: int, first_block: int) -> int:
+    """The highest order among the first further draws, kept for the next call."""
+    terms = Laws(0, Sphere(), label, seed, first_block).more_terms(0, 1, DRAWS)
+    return int(terms.coefficients.shape[1]) - 1
 
 
 class CollectControls(Collector):
@@ -293,16 +304,14 @@ class CollectControls(Collector):
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Take what one chunk says of each dataset."""
-        if self.degree:
-            self.add(chunk, chunk.moments)
+        self.add(chunk.places, chunk.values)
 
-    def add(self, chunk: Sorted, moments: Sequence[ClassMoments]) -> None:
-        """Take what the class moments of datasets under one chunk say."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            if self.label:
-                _append(self._places, self._engine.label_places(moments, chunk.block))
-            if self.lengths:
-                _append(self._values, [self._engine.direction_values(of_data) for of_data in moments])
+    def add(self, places: Sequence[Any], values: Sequence[Any]) -> None:
+        """Take what controls of labels and of directions are made of under one chunk, of each dataset."""
+        if self.label:
+            _append(self._places, places)
+        if self.lengths:
+            _append(self._values, values)
 
     def collect(self) -> list[ControlValues]:
         """Of each dataset, what its controls are made of; nothing where nothing can be controlled."""

@@ -136,15 +136,20 @@ class Sorted:
         The projections as drawn.
     terms
         Of each dataset, its class terms (B, C), in a form of the engine's own.
-    moments
-        Of each dataset, its class moments, where they were asked for.
+    places
+        Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2), where
+        further draws were asked for; in a form of the engine's own.
+    values
+        Of each dataset, the mean of t, the mean square of class means, and three even moments, (B, 5), where class
+        moments were asked for.
     """
 
     part: slice
     rows: list[Any]
     block: Block
     terms: list[Any]
-    moments: list[ClassMoments]
+    places: list[Any]
+    values: list[Any]
 
 
 # Both engines have the same verbs, each in rows (B, n) of a form of its own, for the time of a ``with`` block.

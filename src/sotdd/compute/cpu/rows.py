@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
-from sotdd.compute.engine import ByClass, ClassMoments, Points, PointSums, Pool, ProjectedPoints, Seen
+from sotdd.compute.engine import ByClass, Points, PointSums, Pool, Seen
 from sotdd.compute.kernels import couplings
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
@@ -46,9 +46,6 @@ ITEM_VALUES = 1 << 17
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
-
-# Where nobody asks for class moments.
-NO_MOMENTS = ClassMoments(np.empty((0, 0)), np.empty((0, 0, 0)), np.empty((0, 0)))
 
 
 def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
@@ -194,25 +191,25 @@ class Layout:
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
-    moments: ClassMoments  # (chunk, …) where they are asked for
+    degree: int  # of the class moments that controls are made of; 0 for none
+    places: Doubles  # (chunk, 1 + J, 2) and
+    values: Doubles  # (chunk, 5), as `Sorted` has them; empty where nobody asks
     by_class: bool = False  # whether each class is sorted on its own
     twin: int | None = None  # an earlier dataset with the same features, if there is one
 
 
-def lay_out(datasets: Sequence[Seen], chunk: int, degree: int) -> list[Layout]:
+def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, draws: int) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
     for seen in datasets:
         data, by_class = (seen.data, True) if isinstance(seen, ByClass) else (seen, False)
-        rows = np.empty((chunk, data.n_points), np.float32)
-        if isinstance(data, ProjectedPoints):
-            layouts.append(Layout(data, *group_points(data), rows, NO_MOMENTS))
-            continue
-        known = degree + 1
-        room = ClassMoments(np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
-        twin = _find_twin(data, [layout.data for layout in layouts])
-        moments = room if degree and not by_class else NO_MOMENTS
-        layouts.append(Layout(data, *group_points(data), rows, moments, by_class, twin))
+        rows, twin = np.empty((chunk, data.n_points), np.float32), None
+        if isinstance(data, LabelledData):
+            twin = _find_twin(data, [layout.data for layout in layouts])
+        wanted = degree if isinstance(data, LabelledData) and not by_class else 0
+        places = np.empty((chunk if wanted else 0, 1 + draws if draws else 0, 2))
+        values = np.empty((len(places), 5))
+        layouts.append(Layout(data, *group_points(data), rows, wanted, places, values, by_class, twin))
     return layouts
 
 

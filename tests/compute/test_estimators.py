@@ -1,7 +1,6 @@
 """The controlled estimator: unbiased, with intervals that hold, the same however the work is cut."""
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +16,6 @@ from sotdd.compute.kernels import moments as control_kernels
 from sotdd.compute.run import run
 from sotdd.inputs import open_pair
 from sotdd.projections import Tilted
-from sotdd.projections.draws import FurtherDraws
 
 torch_engine = pytest.importorskip("sotdd.compute.torch.engine")
 
@@ -39,8 +37,10 @@ def pair():
 def test_class_moments_against_slow_code(rng, cut):
     source, order = rng.normal(size=(3, 40)).astype(np.float32), rng.permutation(40)
     offsets, rows = np.array([0, 7, 8, 40]), np.empty((3, 40), np.float32)
-    mean, covariance, even = np.empty((3, 9)), np.empty((3, 9, 9)), np.empty((3, 3))
-    control_kernels.group_rows(source, order, offsets, cut, rows, mean, covariance, even)
+    own, further, orders = rng.normal(size=(3, 5)), rng.normal(size=(3, 2, 3)), rng.integers(1, 9, size=(3, 2, 2))
+    places, values = np.empty((3, 3, 2)), np.empty((3, 5))
+    how = own[:, 0].copy(), own, further, orders
+    control_kernels.group_rows(source, order, offsets, cut, 8, *how, rows, places, values)
     np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):
         by_point = np.empty((40, 9))
@@ -49,10 +49,14 @@ def test_class_moments_against_slow_code(rng, cut):
             inside = np.clip(members, -cut, cut)
             moments = [np.mean(inside**k) / math.factorial(k) for k in range(1, 9)]
             by_point[first:last] = [members.mean(), *moments]
-        np.testing.assert_allclose(mean[line], by_point.mean(axis=0), rtol=1e-9)
-        np.testing.assert_allclose(covariance[line], np.cov(by_point.T, bias=True), rtol=1e-6, atol=1e-12)
         everything = rows[line].astype(np.float64)
-        np.testing.assert_allclose(even[line], [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)])
+        even = [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)]
+        np.testing.assert_allclose(values[line], [everything.mean(), np.mean(by_point[:, 0] ** 2), *even], rtol=1e-9)
+        factorials = [math.factorial(k) for k in range(5)]
+        placed = [own[line, 0] * everything + by_point[:, 1:5] @ (own[line] * factorials)[1:]]
+        for counted, chosen in zip(further[line], orders[line], strict=True):
+            placed.append(counted[0] * everything + by_point[:, chosen] @ counted[1:])
+        np.testing.assert_allclose(places[line], [(one.mean(), one.std()) for one in placed], rtol=1e-6)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
@@ -63,12 +67,10 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
     recipe = sotdd.Projections.fit(data, n_projections=64)
     engine = CpuEngine() if kind is CpuEngine else kind("cpu")
     with engine as active:
-        view = next(active.walk(data, recipe, degree=24))
-        terms = view.block.terms
-        # A further draw of nothing has a cost of zero.
-        nothing = np.zeros((64, 1, 1)), np.zeros((64, 1, 4))
-        block = replace(view.block, draws=FurtherDraws(terms, None, *nothing))
-        places = [active.collect([found]) for found in active.label_places(view.moments, block)]
+        view = next(active.walk(data, recipe, degree=24, draws=1))
+        places = [active.collect([found]) for found in view.places]
+    for found in places:
+        found[:, 1] = 0.0  # a further draw of nothing has a cost of zero
     out = np.empty((64, 3))
     control_kernels.gaussian_gaps(*places, float(p), out)
     first, second = (np.asarray(rows).astype(np.float64) for rows in view.rows)

@@ -82,6 +82,31 @@ def laws(name):
     }[name]
 
 
+def test_a_test_at_a_level_ends_as_soon_as_its_verdict_is_clear(fitted, rng):
+    reference = fitted[1]
+    far = reference.test(sample(rng, 60, shift=2), n_permutations=999, level=0.05)
+    assert (far.p_value, len(far.null)) == (0.005, 199)  # a tenth of the level
+    near = [reference.test(sample(rng, 60), n_permutations=999, level=0.05) for _ in range(8)]
+    ends = {len(one.null): one for one in near}
+    assert {39, 99} <= set(ends)
+    assert all((one.p_value >= 0.5) == (len(one.null) == 39) for one in near)
+    slight = (reference.test(sample(rng, 60, shift=0.15), n_permutations=599, level=0.05) for _ in range(8))
+    unclear = next(one for one in slight if len(one.null) == 599)
+    assert unclear.p_value == pytest.approx(0.005 + (1 + np.sum(unclear.null >= unclear.statistic)) / 600)
+    assert reference.test(sample(rng, 60, shift=2), n_permutations=999, level=0.005).p_value == 0.001
+
+
+@pytest.mark.slow
+def test_the_level_is_kept_by_a_test_that_ends_early():
+    """400 at 5 %: 20 alarms expected; fewer than 8 or more than 35 have a chance of 0.2 %."""
+    alarms = 0
+    for seed in range(400):
+        rng = np.random.default_rng([seed, 3])
+        reference = sotdd.DriftReference.fit(sample(rng, 40), n_projections=8, seed=seed)
+        alarms += reference.test(sample(rng, 20), n_permutations=399, level=0.05).rejects(0.05)
+    assert 8 <= alarms <= 35
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["t3", "log-normal", "imbalanced", "50 classes"])
 @pytest.mark.parametrize(("n", "m"), [(120, 60)])

@@ -192,7 +192,9 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
         chosen = {**asked.drawing, **_choose(asked, *_FITTING)}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
         return Gate(reference, sotdd.DriftReference.load(reference), device)
-    return Gate(reference, _fit_reference(reference, open_data(reference, asked), asked), device)
+    opened = open_data(reference, asked)
+    with show_work(f"Projecting {reference} …", asked.quiet):
+        return Gate(reference, _fit_reference(reference, opened, asked), device)
 
 
 def _choose(asked: o.Asked, *names: str) -> dict[str, Any]:
@@ -224,7 +226,8 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
         opened = None
         try:
             opened = open_batch(gate, asked, batch)
-            verdict = gate.judge(opened, criteria, batch, asked.bar)
+            with show_work(f"Checking {batch} …", asked.quiet):
+                verdict = gate.judge(opened, criteria, batch)
         except SotddError as error:
             verdict = BatchVerdict(batch, n_points=getattr(opened, "n_points", None), error=error.say(asked.naming))
         verdicts.append(verdict)

@@ -38,6 +38,9 @@ _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
 _TOGETHER = 256
 _FITTED = 16
 
+# Up to this many projected values, other threads would take longer to start than the work takes.
+_SMALL = 1 << 20
+
 # At most this many are drawn before the first look.
 FIRST = 512
 MOST = 100_000
@@ -258,7 +261,9 @@ def compare(
     if not pairs:
         return {}
     check_memory(len(datasets), len(pairs), projections.n_projections, n_splits, estimator)
-    chosen = engine or choose_engine(device, datasets, projections.n_projections)
+    values = projections.n_projections * (1 + n_splits) * sum(data.n_points for data in datasets)
+    alone = 1 if values <= _SMALL else None
+    chosen = engine or choose_engine(device, datasets, projections.n_projections, alone)
     with report_progress(progress, "Projecting") as report, chosen as active:
         comparison = Comparison(
             datasets, pairs, projections, p, active, estimator=estimator, n_splits=n_splits, halves=halves

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.memory import kept_property
-from sotdd.compute.engine import ClassMoments, Engine, PointSums, Sorted
+from sotdd.compute.engine import Engine, PointSums, Sorted
 from sotdd.compute.estimators import FEWEST_FITTED, Controls
 from sotdd.compute.run import Collector
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.moments import Moments, Polynomials
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -248,8 +248,8 @@ def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws):
         return 0, False, None
-    terms = laws.more_terms(0, 1, 1)
-    label, uniform = isinstance(terms, Polynomials), isinstance(laws.directions, (Sphere, Hadamard, Tilted))
+    label = type(laws.label) is Moments or isinstance(laws.more_terms(0, 1, 1), Polynomials)
+    uniform = isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     dimensions = projections.n_features if uniform else None
     return _DEGREE if label or uniform else 0, label, dimensions
 
@@ -292,16 +292,14 @@ class CollectControls(Collector):
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Take what one chunk says of each dataset."""
-        if self.degree:
-            self.add(chunk, chunk.moments)
+        self.add(chunk.places, chunk.values)
 
-    def add(self, chunk: Sorted, moments: Sequence[ClassMoments]) -> None:
-        """Take what the class moments of datasets under one chunk say."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            if self.label:
-                _append(self._places, self._engine.label_places(moments, chunk.block))
-            if self.lengths:
-                _append(self._values, [self._engine.direction_values(of_data) for of_data in moments])
+    def add(self, places: Sequence[Any], values: Sequence[Any]) -> None:
+        """Take what controls of labels and of directions are made of under one chunk, of each dataset."""
+        if self.label:
+            _append(self._places, places)
+        if self.lengths:
+            _append(self._values, values)
 
     def collect(self) -> list[ControlValues]:
         """Of each dataset, what its controls are made of; nothing where nothing can be controlled."""

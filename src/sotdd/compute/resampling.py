@@ -267,17 +267,31 @@ class Resample(Collector):
         Progress over splits and projections; by default none.
     n_projections
         How many projections there are.
+    known
+        Of each plan, what its first splits cost, where they were measured before: the others are added to them.
     """
 
-    def __init__(self, plans: Sequence[Plan], engine: Engine, n_projections: int, report: Report = be_silent) -> None:
-        self._plans, self._engine, self._report = plans, engine, report
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        engine: Engine,
+        n_projections: int,
+        report: Report = be_silent,
+        known: Sequence[Doubles] = (),
+    ) -> None:
+        self._plans, self._engine, self._report, self._known = plans, engine, report, known
+        firsts = [costs.shape[1] for costs in known] or [0] * len(plans)
         self._batches = [
-            [range(start, min(start + _BATCH, plan.count)) for start in range(0, plan.count, _BATCH)] for plan in plans
+            [range(start, min(start + _BATCH, plan.count)) for start in range(first, plan.count, _BATCH)]
+            for plan, first in zip(plans, firsts, strict=True)
         ]
         self._costs: list[list[list[Any]]] = [[[] for _ in batches] for batches in self._batches]
         self._weights: list[Doubles] = []
         self.n_projections: int | None = min(n_projections, max((plan.n_projections for plan in plans), default=0))
-        self._total = sum(min(n_projections, plan.n_projections) * plan.count for plan in plans)
+        self._total = sum(
+            min(n_projections, plan.n_projections) * (plan.count - first)
+            for plan, first in zip(plans, firsts, strict=True)
+        )
         self._done, self._reporting = 0, threading.Lock()
 
     def before_sorting(self, chunk: Projected) -> None:
@@ -301,8 +315,9 @@ class Resample(Collector):
     def costs(self) -> list[Doubles]:
         """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""
         found = []
-        for plan, kept in zip(self._plans, self._costs, strict=True):
-            costs = np.concatenate([self._engine.collect(batch) for batch in kept], axis=1)
+        for number, (plan, kept) in enumerate(zip(self._plans, self._costs, strict=True)):
+            parts = [self._engine.collect(batch) for batch in kept]
+            costs = np.concatenate([*self._known[number : number + 1], *parts], axis=1)
             if not np.isfinite(costs).all():
                 raise OutOfRange(
                     f"transport to the power p={max(plan.orders):g} overflows on a random split of the data: use a "

@@ -243,10 +243,11 @@ class Gate:
     ) -> TwoSampleTest:
         """The test; if no permutation is as far and there were too few for the level, once more with enough."""
         each = (criteria.level or LEVEL) / criteria.n_batches
-        test = reference.test(batch, n_permutations=criteria.n_permutations, progress=progress, **self.measuring)
+        how = {"progress": progress, "level": each, **self.measuring}
+        test = reference.test(batch, n_permutations=criteria.n_permutations, **how)
         farthest = test.p_value <= 1 / (1 + len(test.null))
         if farthest and not test.rejects(each):
-            test = reference.test(batch, n_permutations=math.ceil(1 / each), progress=progress, **self.measuring)
+            test = reference.test(batch, n_permutations=math.ceil(1 / each), **how)
         return test
 
     def _doubt(self, batch: LabelledData | Sketch, judged: Remark | None, criteria: Criteria) -> str | None:

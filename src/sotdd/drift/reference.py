@@ -218,6 +218,7 @@ class DriftReference(Received):
         batch: Dataset,
         *,
         n_permutations: int = 499,
+        level: float | None = None,
         device: str = "auto",
         progress: Progress = None,
     ) -> TwoSampleTest:
@@ -230,6 +231,11 @@ class DriftReference(Received):
             read; one that lacks a column is refused.
         n_permutations
             How many permutations, at most, as in `sotdd.test`; the smallest p-value is 1 / (n_permutations + 1).
+        level
+            The level that decides, if there is one, as in `sotdd check`: the test ends as soon as its verdict there is
+            clear. With p ≥ 0.5 after 39 permutations, p ≥ 0.2 after 99, or p ≥ 0.15 after 10 / level, it passes. If
+            none of 10 / level permutations is as far, it rejects with a p-value of a tenth of the level, which is
+            added to every p-value that comes later. So the level holds exactly.
         device
             As in `sotdd.distance`.
         progress
@@ -245,7 +251,8 @@ class DriftReference(Received):
         with report_progress(progress, "Permuting") as report, engine as active:
             return permute(
                 pair, self.projections, self.p, count, self.seed, active,
-                label_names=self.label_names, columns=columns, remarks=self._remark_on(data), report=report,
+                label_names=self.label_names, columns=columns, level=level,
+                remarks=self._remark_on(data), report=report,
             )  # fmt: skip
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:

@@ -57,6 +57,11 @@ _SHOWN = 100
 _FIRST_LOOK = 99
 _SETTLED = 0.2
 
+# Of a test at a given level, the looks before the last: how many permutations, and a p-value that ends it. A late look
+# at this many, or as many as give a p-value of this share of the level, ends it for the opposite reason too.
+_LOOKS = ((39, 0.5), (_FIRST_LOOK, _SETTLED))
+_LATE_LOOK, _SETTLED_LATE, _SPENT = 199, 0.15, 0.1
+
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
 # Less than this many deviations of chance is rounding.
@@ -209,22 +214,54 @@ def permute(
     columns: Pooled | None = None,
     remarks: Remarks = (),
     report: Report = be_silent,
+    level: float | None = None,
 ) -> TwoSampleTest:
     """Test two datasets through the same projections, as they are and with their points permuted.
 
-    Of many permutations the first come first: ending there takes rejections away and adds none, so every level below
-    `_SETTLED` holds.
+    Of many permutations the first come first, and the test may end with them. To end with a p-value that is far from
+    small takes rejections away and adds none. At a ``level``, a look at 10 / level permutations also ends with a
+    rejection, if none of them is as far: that has a chance of at most a tenth of the level, which is added to every
+    p-value that comes later. So all p-values stay as rare as they say, whatever one look has to do with another.
     """
+    looks, spent = [(_FIRST_LOOK, _SETTLED)], 0.0
+    if level is not None:
+        most = max(_LATE_LOOK, math.ceil(1 / (_SPENT * level)) - 1)
+        spent = 1 / (most + 1) if 2 * most < n_permutations else 0.0
+        looks = [*_LOOKS, *([(most, _SETTLED_LATE)] if spent else [])]
+    known: list[NDArray[np.float64]] = []
+    for look, settled in looks if n_permutations > 4 * _FIRST_LOOK else ():
+        first, known = _look(
+            pair, projections, p, look, seed, engine, known,
+            label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
+        )  # fmt: skip
+        if first.p_value >= settled or first.p_value <= spent:
+            return first
+    found, _ = _look(
+        pair, projections, p, n_permutations, seed, engine, known,
+        label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
+    )  # fmt: skip
+    return replace(found, spent=spent)
+
+
+def _look(
+    pair: Sequence[Points],
+    projections: Projections,
+    p: float,
+    n_permutations: int,
+    seed: int,
+    engine: Engine,
+    known: Sequence[NDArray[np.float64]],
+    *,
+    label_names: LabelNames,
+    judged_by: Statistic,
+    columns: Pooled | None,
+    remarks: Remarks,
+    report: Report,
+) -> tuple[TwoSampleTest, list[NDArray[np.float64]]]:
+    """The test by this many permutations, and what they cost; ``known`` is what the first of them cost."""
     count = projections.n_projections
     what = f"{say_count(n_permutations, 'split')} through {say_count(count, 'projection')}"
     check_fits(8 * n_permutations * count * 2 * len(ORDERS), what, "n_permutations", n_permutations)
-    if n_permutations > 4 * _FIRST_LOOK:
-        first = permute(
-            pair, projections, p, _FIRST_LOOK, seed, engine,
-            label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
-        )  # fmt: skip
-        if first.p_value >= _SETTLED:
-            return first
     plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
     plan = replace(plan, actual=True, n_projections=count)
     near = replace(plan, near=FARTHEST, orders=ORDERS)
@@ -235,9 +272,9 @@ def permute(
         del aspects["labels"]
     # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
     plans = [replace(plan, count=min(plan.count, _SHOWN)) if aspects else plan, *aspects.values()]
-    resample, kept = Resample(plans, engine, count, report), _KeepRows()
+    resample, kept = Resample(plans, engine, count, report, known), _KeepRows()
     run(pair, projections, engine, [resample, kept] if aspects else [resample])
-    shown, *of_aspects = resample.costs()
+    shown, *of_aspects = costs_of_plans = resample.costs()
     rooted = find_distances(shown[:, :, 0], p)
     statistics = {
         f"{aspect}, order {order:g}": balance_costs(costs[:, :, column])
@@ -255,7 +292,7 @@ def permute(
             statistics[SHARES] = measure_shares(plan.codes, members)
         largest = measure_largest(columns, rows, members)
         outstanding = combine_statistics(statistics, largest)
-    return TwoSampleTest(
+    found = TwoSampleTest(
         distance=float(rooted[0]),
         null_distances=rooted[1:],
         statistic=float(outstanding[0]),
@@ -268,6 +305,7 @@ def permute(
         remarks=remarks,
         aspects={name: float(np.mean(_reach(values, values[0]))) for name, values in {**statistics, **largest}.items()},
     )
+    return found, costs_of_plans
 
 
 def _reach(values: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
@@ -316,6 +354,8 @@ class TwoSampleTest(Received):
         What a reader should know, such as that points were sampled.
     aspects
         The p-value of each aspect by itself, such as "features, order 1"; not corrected for there being several.
+    spent
+        What an earlier look at fewer permutations adds to the p-value; 0 if there was none that could have rejected.
 
     Examples
     --------
@@ -340,11 +380,13 @@ class TwoSampleTest(Received):
     fingerprint: str
     remarks: Remarks = ()
     aspects: Mapping[str, float] = field(default_factory=dict)
+    spent: float = 0.0
 
     @property
     def p_value(self) -> float:
         """How often chance goes as far, the data themselves counted as one of its outcomes."""
-        return (1 + int(np.count_nonzero(_reach(self.null, self.statistic)))) / (1 + len(self.null))
+        reached = int(np.count_nonzero(_reach(self.null, self.statistic)))
+        return min(1.0, self.spent + (1 + reached) / (1 + len(self.null)))
 
     @property
     def strongest(self) -> str | None:

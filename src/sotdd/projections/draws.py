@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -13,7 +14,16 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.threads import serial_blas
-from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, check_directions
+from sotdd.projections.directions import (
+    DirectionLaw,
+    Directions,
+    Drawn,
+    Hadamard,
+    PointMap,
+    Tilted,
+    check_directions,
+    unit_rows,
+)
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import LabelTerms, Moments, draw_numbers, make_terms, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
@@ -39,14 +49,14 @@ class FurtherDraws:
     first, second
         (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
     made
-        Terms that were made of parts of them, by where each begins; None where they are not kept.
+        What `make` gave, once it was asked for; empty before.
     """
 
     own: LabelTerms
     law: Moments | None
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    made: dict[int, LabelTerms] | None = field(default=None, kw_only=True)
+    made: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=list, kw_only=True)
 
     @property
     def nbytes(self) -> int:
@@ -66,27 +76,16 @@ class FurtherDraws:
         own, first = LabelTerms.join([part.own for part in parts]), np.concatenate([part.first for part in parts])
         return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
 
-    def make_part(self, rows: slice) -> LabelTerms:
-        """The terms of a part, from what is kept where they were made before."""
-        if self.made is None:
-            return self.part(rows).make()
-        if rows.start not in self.made:
-            self.made[rows.start] = self.part(rows).make()
-        return self.made[rows.start]
-
-    def make(self) -> LabelTerms:
-        """The terms, then those of the further draws: weights (B, 1 + J) and coefficients (B, 1 + J, q)."""
-        own, (count, draws) = self.own, self.first.shape[:2]
-        first, second = (part.reshape(count * draws, -1) for part in (self.first, self.second))
-        more = replace(own, weights=first[:, 0], coefficients=second)
-        if self.law is not None:
-            more = make_terms(self.law, first.copy(), second)
-        widths = own.coefficients.shape[1], more.coefficients.shape[1]
-        coefficients = np.zeros((count, 1 + draws, max(widths)))
-        coefficients[:, 0, : widths[0]] = own.coefficients
-        coefficients[:, 1:, : widths[1]] = more.coefficients.reshape(count, draws, -1)
-        weights = np.column_stack([own.weights, more.weights.reshape(count, draws)])
-        return replace(own, weights=weights, coefficients=coefficients)
+    def make(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The weight, then what moments count by (B, J, 1 + k), and the orders of these moments (B, J, k)."""
+        if self.law is None:
+            orders = np.arange(1, self.second.shape[2])
+            factorials = np.array([math.factorial(order) for order in orders.tolist()], np.float64)
+            counted = np.concatenate([self.first, self.second[:, :, 1:] * factorials], axis=2)
+            return counted, np.broadcast_to(orders, self.second[:, :, 1:].shape).copy()
+        first, second = (part.reshape(-1, part.shape[2]) for part in (self.first, self.second))
+        psi, orders = unit_rows(first.copy()), self.law.orders.orders(second)
+        return psi.reshape(self.first.shape), orders.reshape(self.second.shape)
 
 
 @dataclass(frozen=True, eq=False)

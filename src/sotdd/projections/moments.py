@@ -19,6 +19,9 @@ from sotdd.projections.directions import Law, unit_rows
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
 HIGHEST_ORDER = 170
+
+# Parts of the unit interval, a power of two, in most of which no cumulative probability lies.
+_PARTS = 1024
 _HIGHEST_RATE = 64.0
 
 
@@ -71,11 +74,13 @@ class ZeroTruncatedPoisson(Law, name="zero-truncated Poisson"):
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        cumulative = self.cumulative(uniforms.shape[1])
-        reached = [
-            np.searchsorted(known, column, "right") for known, column in zip(cumulative, uniforms.T, strict=True)
-        ]
-        orders: NDArray[np.int64] = np.stack(reached, axis=1) + 1
+        orders = np.empty(uniforms.shape, np.int64)
+        for column, rate in enumerate(self._rates(uniforms.shape[1])):
+            known, guide = cumulative_poisson(rate, self.max_order), _guide_poisson(rate, self.max_order)
+            reached = guide[(uniforms[:, column] * len(guide)).astype(np.int64)]
+            unclear = np.flatnonzero(reached < 0)
+            reached[unclear] = np.searchsorted(known, uniforms[unclear, column], "right")
+            orders[:, column] = reached + 1
         return np.minimum(orders, self.max_order or HIGHEST_ORDER)
 
     def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
@@ -102,6 +107,13 @@ def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.
     logs = orders * math.log(rate) - np.array([math.lgamma(order + 1) for order in orders])
     whole = np.cumsum(np.exp(logs - math.log(math.expm1(rate))))
     return whole if max_order is None else whole[:max_order] / whole[max_order - 1]
+
+
+@cache
+def _guide_poisson(rate: float, max_order: int | None) -> NDArray[np.int64]:
+    """How many of these probabilities lie below each part of the unit interval; -1 for parts that one of them is in."""
+    edges = np.searchsorted(cumulative_poisson(rate, max_order), np.arange(_PARTS + 1) / _PARTS, "right")
+    return np.where(edges[:-1] == edges[1:], edges[:-1], -1)
 
 
 @dataclass(frozen=True)
@@ -164,6 +176,10 @@ class LabelTerms:
     def limit(self) -> float:
         """Where the values that classes are summarised by are cut: infinite where they are not."""
         return math.inf
+
+    def copy(self) -> Self:
+        """The same in arrays that can be written to."""
+        return replace(self, weights=self.weights.copy(), coefficients=self.coefficients.copy())
 
     def part(self, rows: slice) -> Self:
         """Some consecutive projections."""

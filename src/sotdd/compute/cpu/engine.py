@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
-    NO_MOMENTS,
     Doubles,
     Layout,
     Rows,
@@ -106,7 +105,7 @@ class CpuEngine:
         valid until the next chunk, and feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
-        layouts = lay_out(datasets, chunk, degree)
+        layouts = lay_out(datasets, chunk, degree, draws)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
         drawn = Draws(self.workers, projections, draws, _DRAWN)
@@ -114,9 +113,11 @@ class CpuEngine:
             part = slice(start, start + len(block))
             terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            found = [layout.moments for layout in layouts if layout.moments is not NO_MOMENTS]
-            moments = [one.part(slice(len(block))) for one in found]
-            yield Sorted(part, rows, block, terms, moments)
+            controlled = [layout for layout in layouts if len(layout.values)]
+            # Copies, since the next chunk goes to the same place.
+            places = [layout.places[: len(block)].copy() for layout in controlled]
+            values = [layout.values[: len(block)].copy() for layout in controlled]
+            yield Sorted(part, rows, block, terms, places, values)
 
     def expect(self, projections: Projections, draws: int) -> None:
         """Do nothing yet: draws take little beside what this engine does."""
@@ -152,27 +153,27 @@ class CpuEngine:
             self.workers.each(lambda part: work(0, part, steps), _cut_rows(count, n_points))
         return costs.T
 
-    def label_places(self, moments: Sequence[ClassMoments], block: Block) -> list[Doubles]:
-        """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
+    def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
+        """What `Sorted` has as places and values, of one dataset whose class moments are known."""
+        mean, covariance, even, terms = moments.mean, moments.covariance, moments.even, block.terms
+        values = np.column_stack([mean[:, 0], covariance[:, 0, 0] + mean[:, 0] ** 2, even])
+        if block.draws is None:
+            return [], [values]
+        further, places = self._make_draws(block), np.empty((len(block), 1 + block.draws.first.shape[1], 2))
+        moment_kernels.gaussian_places(mean, covariance, even, terms.weights, terms.coefficients, *further, places)
+        return [places], [values]
+
+    def _make_draws(self, block: Block) -> tuple[Doubles, NDArray[np.int64]]:
+        """What further draws of the label law count moments by, (B, J, 1 + k), and the orders of these, (B, J, k)."""
         draws, count = block.draws, len(block)
-        assert draws is not None
-        places = [np.empty((count, 1 + draws.first.shape[1], 2)) for _ in moments]
-
-        def work(part: slice) -> None:
-            drawn = draws.make_part(part)
-            for of_data, out in zip(moments, places, strict=True):
-                known = of_data.part(part)
-                moment_kernels.gaussian_places(
-                    known.mean, known.covariance, known.even, drawn.weights, drawn.coefficients, out[part]
-                )
-
-        self.workers.each(work, [slice(start, start + _PLACES) for start in range(0, count, _PLACES)])
-        return places
-
-    def direction_values(self, moments: ClassMoments) -> Doubles:
-        """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
-        mean = moments.mean[:, 0]
-        return np.column_stack([mean, moments.covariance[:, 0, 0] + mean**2, moments.even])
+        if draws is None:
+            return np.empty((count, 0, 1)), np.empty((count, 0, 0), np.int64)
+        if not draws.made:
+            parts = [slice(start, start + _PLACES) for start in range(0, count, _PLACES)]
+            found = zip(*self.workers.each(lambda part: draws.part(part).make(), parts), strict=True)
+            first, second = (np.concatenate(made) for made in found)
+            draws.made.append((first, second))
+        return draws.made[0]
 
     def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
@@ -241,7 +242,8 @@ class CpuEngine:
             before_sorting(Projected(self, here, block, rows))
         if not sort:
             return []
-        terms = self.workers.each(lambda item: _finish(*item, block, here.start), parts)
+        further = self._make_draws(block)
+        terms = self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
         return [
             np.concatenate([part for (owner, _), part in zip(parts, terms, strict=True) if owner is layout])
             for layout in layouts
@@ -290,11 +292,14 @@ def _cut_rows(count: int, n_points: int) -> list[slice]:
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _finish(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
+def _finish(
+    layout: Layout, part: slice, block: Block, further: tuple[Doubles, NDArray[np.int64]], start: int
+) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows, drawn, first = layout.rows[part], block.terms.part(part), start + part.start
-    room, how = layout.moments.part(part), (layout.order, layout.offsets, drawn.limit)
-    moment_kernels.group_rows(rows, *how, rows, room.mean, room.covariance, room.even)
+    how = layout.order, layout.offsets, drawn.limit, layout.degree
+    more = drawn.weights, drawn.coefficients, further[0][part], further[1][part]
+    moment_kernels.group_rows(rows, *how, *more, rows, layout.places[part], layout.values[part])
     terms = find_class_terms(rows, layout.offsets, drawn)
     fits = (np.abs(terms) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
     if not fits.all():

@@ -70,49 +70,145 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
             moments[k] /= scale
 
 
+@step
+def _sum_up(
+    row: Floats,
+    offsets: Integers,
+    cut: np.float32,
+    powers: Doubles,
+    moments: Doubles,
+    centre: Doubles,
+    products: Doubles,
+    even: Doubles,
+) -> None:
+    """Sum up what is known of the classes of a row (n,): the mean of t, then moments of orders 1, …, D, t cut to ±cut.
+
+    Write their mean (D + 1,) and covariance (D + 1, D + 1) over points, of which the lower half; also the means (3,)
+    over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
+    """
+    n, known = row.size, centre.size
+    centre[:], products[:, :], even[:] = 0.0, 0.0, 0.0
+    for c in range(offsets.size - 1):
+        members = row[offsets[c] : offsets[c + 1]]
+        _class_moments(members, cut, powers, moments, even)
+        share = members.size / n
+        for i in range(known):
+            weighted = share * moments[i]
+            centre[i] += weighted
+            for j in range(i + 1):
+                products[i, j] += weighted * moments[j]
+    even[0], even[1], even[2] = even[0] / (2.0 * n), even[1] / (24.0 * n), even[2] / (720.0 * n)
+    for i in range(known):
+        for j in range(i + 1):
+            products[i, j] -= centre[i] * centre[j]
+
+
+@step
+def _place(
+    centre: Doubles,
+    products: Doubles,
+    even: Doubles,
+    weight: float,
+    drawn: Doubles,
+    further: Doubles,
+    drawn_orders: Integers,
+    factorials: Doubles,
+    orders: Integers,
+    values: Doubles,
+    out: Doubles,
+) -> None:
+    """Write mean and standard deviation (1 + J, 2) of a dataset's projected points under 1 + J draws of label terms.
+
+    The first draw is a weight and the coefficients of a polynomial, lowest order first. Of each other one, further
+    (J, 1 + k) has the weight and what moments of the orders drawn (J, k) count by. Orders beyond D are left out.
+    factorials, orders and values are for use meanwhile.
+    """
+    known = centre.size
+    # Of the variance of t, what lies within classes: the rest comes with the class means.
+    within = max(0.0, 2 * even[0] - centre[0] * centre[0] - products[0, 0])
+    for draw in range(out.shape[0]):
+        count = 1
+        orders[0], values[0] = 0, weight if draw == 0 else further[draw - 1, 0]
+        if draw == 0:
+            for k in range(1, min(known, drawn.size)):
+                orders[count], values[count] = k, drawn[k] * factorials[k]
+                count += int(drawn[k] != 0.0)
+        else:
+            for k in range(drawn_orders.shape[1]):
+                order = drawn_orders[draw - 1, k]
+                orders[count], values[count] = min(order, known - 1), further[draw - 1, k + 1]
+                count += int(order < known)
+        place, variance = 0.0, values[0] * values[0] * within
+        for i in range(count):
+            at, value = orders[i], values[i]
+            place += value * centre[at]
+            half = 0.5 * value * products[at, at]
+            for j in range(i):
+                half += values[j] * products[max(at, orders[j]), min(at, orders[j])]
+            variance += 2 * value * half
+        out[draw, 0], out[draw, 1] = place, math.sqrt(max(0.0, variance))
+
+
+@step
+def _factorials(known: int) -> Doubles:
+    """K! for k below this."""
+    found = np.empty(known)
+    found[0] = 1.0
+    for k in range(1, known):
+        found[k] = found[k - 1] * k
+    return found
+
+
 @kernel
 def group_rows(
     source: Floats,
     index: Integers,
     offsets: Integers,
     cut: float,
+    degree: int,
+    weights: Doubles,
+    coefficients: Doubles,
+    further: Doubles,
+    orders: Integers,
     out: Floats,
-    mean: Doubles,
-    covariance: Doubles,
-    even: Doubles,
+    places: Doubles,
+    values: Doubles,
 ) -> None:
-    """Bring the points of each row together by class, and sum up what is known of their classes.
+    """Bring the points of each row together by class, and write what controls are made of.
 
-    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. What is
-    known of a class is the mean of t, then the moments of orders 1, …, D of t cut to ±cut: write their mean (B, D + 1)
-    and covariance (B, D + 1, D + 1) over points. Also the means (B, 3) over points of t^2/2!, t^4/4! and t^6/6!,
-    without a cut. With mean (B, 0) points are grouped, and that is all.
+    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. places
+    (B, 1 + J, 2) are means and standard deviations under the draws that weights (B,), coefficients (B, D'), further
+    (B, J, 1 + k) and orders (B, J, k) tell; values (B, 5) the mean of t, the mean square of class means, and the even
+    moments. Class moments are taken up to ``degree``. What is not wanted has no rows or no columns.
     """
-    n, known = index.size, mean.shape[1]
+    n, known = index.size, degree + 1
     row, powers, moments = np.empty(n, np.float32), np.empty(n), np.empty(known)
+    centre, products, even, factorials = np.empty(known), np.empty((known, known)), np.empty(3), _factorials(known)
+    chosen, counted = np.empty(known + orders.shape[2] + 1, np.int64), np.empty(known + orders.shape[2] + 1)
     for line in range(out.shape[0]):
         for i in range(n):
             row[i] = source[line, index[i]]
         for i in range(n):
             out[line, i] = row[i]
-        if known == 0:
+        if degree == 0:
             continue
-        centre, products, squares = mean[line], covariance[line], even[line]
-        centre[:], products[:, :], squares[:] = 0.0, 0.0, 0.0
-        for c in range(offsets.size - 1):
-            members = row[offsets[c] : offsets[c + 1]]
-            _class_moments(members, np.float32(cut), powers, moments, squares)
-            share = members.size / n
-            for i in range(known):
-                weighted = share * moments[i]
-                centre[i] += weighted
-                for j in range(i + 1):
-                    products[i, j] += weighted * moments[j]
-        squares[0], squares[1], squares[2] = squares[0] / (2.0 * n), squares[1] / (24.0 * n), squares[2] / (720.0 * n)
-        for i in range(known):
-            for j in range(i + 1):
-                products[i, j] -= centre[i] * centre[j]
-                products[j, i] = products[i, j]
+        _sum_up(row, offsets, np.float32(cut), powers, moments, centre, products, even)
+        values[line, 0], values[line, 1] = centre[0], products[0, 0] + centre[0] * centre[0]
+        values[line, 2], values[line, 3], values[line, 4] = even[0], even[1], even[2]
+        if places.shape[1] > 0:
+            _place(
+                centre,
+                products,
+                even,
+                weights[line],
+                coefficients[line],
+                further[line],
+                orders[line],
+                factorials,
+                chosen,
+                counted,
+                places[line],
+            )
 
 
 @kernel
@@ -130,36 +226,33 @@ def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even:
 
 @kernel
 def gaussian_places(
-    mean: Doubles, covariance: Doubles, even: Doubles, weights: Doubles, coefficients: Doubles, out: Doubles
+    mean: Doubles,
+    covariance: Doubles,
+    even: Doubles,
+    weights: Doubles,
+    coefficients: Doubles,
+    further: Doubles,
+    orders: Integers,
+    out: Doubles,
 ) -> None:
-    """Write mean and standard deviation (B, J, 2) of a dataset's projected points under J draws of label terms.
-
-    weights (B, J) and coefficients (B, J, D') of the polynomials, lowest order first, orders beyond D left out.
-    """
-    known = min(mean.shape[1], coefficients.shape[2])
-    orders, values, factorials = np.empty(known + 1, np.int64), np.empty(known + 1), np.empty(known)
-    factorials[0] = 1.0
-    for k in range(1, known):
-        factorials[k] = factorials[k - 1] * k
+    """Write what `group_rows` says of places (B, 1 + J, 2), from means, covariances and even moments of classes."""
+    known = mean.shape[1]
+    factorials, room = _factorials(known), known + orders.shape[2] + 1
+    chosen, counted = np.empty(room, np.int64), np.empty(room)
     for line in range(out.shape[0]):
-        centre, products = mean[line], covariance[line]
-        # Of the variance of t, what lies within classes: the rest comes with the class means.
-        within = max(0.0, 2 * even[line, 0] - centre[0] * centre[0] - products[0, 0])
-        for draw in range(out.shape[1]):
-            weight, drawn, count = weights[line, draw], coefficients[line, draw], 1
-            orders[0], values[0] = 0, weight
-            for k in range(1, known):  # without branches, since which orders are drawn is random
-                orders[count], values[count] = k, drawn[k] * factorials[k]
-                count += int(drawn[k] != 0.0)
-            place, variance = 0.0, weight * weight * within
-            for i in range(count):
-                at, value = orders[i], values[i]
-                place += value * centre[at]
-                half = 0.5 * value * products[at, at]
-                for j in range(i):
-                    half += values[j] * products[at, orders[j]]
-                variance += 2 * value * half
-            out[line, draw, 0], out[line, draw, 1] = place, math.sqrt(max(0.0, variance))
+        _place(
+            mean[line],
+            covariance[line],
+            even[line],
+            weights[line],
+            coefficients[line],
+            further[line],
+            orders[line],
+            factorials,
+            chosen,
+            counted,
+            out[line],
+        )
 
 
 @exact_kernel

@@ -352,14 +352,15 @@ def _score_ranks(values: NDArray[Any], axis: int) -> Floats:
 def _measure_costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:
     """(B, 1 + S) transport costs of every row."""
     from sotdd.compute.kernels import couplings
+    from sotdd.compute.kernels.rows import Overlaps
 
-    costs, sizes = np.empty((len(values), len(sides))), count_sides(sides[0])
+    costs, overlaps = np.empty((len(values), len(sides), 1)), Overlaps.of(*count_sides(sides[0]).tolist())
 
     def work(part: slice) -> None:
-        couplings.split_costs(values[part], order[part], sides, sizes, p, costs[part])
+        couplings.split_costs(values[part], order[part], sides, *overlaps, np.array([p]), costs[part])
 
     workers.each(work, cut_evenly(len(costs), _SPLIT_COLUMNS))
-    return costs
+    return costs[:, :, 0]
 
 
 def _score(table: Doubles) -> tuple[Doubles, float]:

@@ -29,6 +29,7 @@ extensions = [
     "sphinx_design",
     "mathml",
     "parameter_types",
+    "results",
 ]
 exclude_patterns = ["_extensions", "drawings", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 default_role = "py:obj"

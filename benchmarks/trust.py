@@ -1,4 +1,4 @@
-"""How far the default number can be trusted on ordinary data: python -m benchmarks.trust [--quick] [--markdown FILE].
+"""How far the default number can be trusted on ordinary data: python -m benchmarks.trust [--quick] [--seeds N].
 
 Tables, counts, few features, heavy tails and pictures, each measured by many seeds at 1,000 projections, plain and
 controlled. The truth is the mean over all seeds of the more precise of the two. Shown are how far apart the two means
@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks import estimators
-from benchmarks.core import machine
 from benchmarks.ordinary import ordinary_pairs
 
 Doubles = NDArray[np.float64]
@@ -232,15 +230,11 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few seeds, no pictures")
-    parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
+    parser.add_argument("--seeds", type=int, default=200, help="how many; half as many where one run takes long")
     options = parser.parse_args()
-    lines = []
-    for line in report(6, 4, pictures=False) if options.quick else report(200, 100):
+    lines = report(6, 4, pictures=False) if options.quick else report(options.seeds, options.seeds // 2)
+    for line in lines:
         print(line, flush=True)
-        lines.append(line)
-    if options.markdown:
-        opening = f"Measured on {machine()}; `python -m benchmarks.trust`."
-        options.markdown.write_text("\n".join([f"{opening}\n", *lines]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

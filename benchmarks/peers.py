@@ -1,7 +1,7 @@
 """Time and memory of every method: python -m benchmarks.peers [--quick].
 
-The paper's runtime figure, on pictures of 784 pixels like digits, in ten classes: seconds of processor time, which other
-work on the machine hardly changes, and peak memory beyond the inputs.
+The paper's runtime figure, on pictures of 784 pixels like digits, in ten classes: seconds of processor time, which
+other work on the machine hardly changes, and peak memory beyond the inputs.
 
 Each measurement runs in a process of its own, so that its peak memory is its own. Methods that
 do not finish in time or do not fit are marked, and larger sizes are not tried.

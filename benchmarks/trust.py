@@ -132,8 +132,10 @@ def share(flags: Flags) -> str:
 
 
 DEFAULT_HEADER = (
-    "| pair | distance | apart | plain: error | covers | reliable | controlled: error | covers | reliable | "
-    "where reliable | where not | error at equal time |\n" + "|---" * 12 + "|"
+    "| pair | distance | apart | plain: error | plain: covers | plain: reliable | controlled: error | "
+    "controlled: covers | controlled: reliable | where reliable | where not | error at equal time |\n"
+    + "|---" * 12
+    + "|"
 )
 
 
@@ -148,8 +150,8 @@ def default_row(name: str, both: Both) -> str:
 
 
 PAPER_HEADER = (
-    "| pair | plain: covers | reliable | where reliable | where not | controlled: covers | reliable | where reliable | "
-    "where not |\n" + "|---" * 9 + "|"
+    "| pair | plain: covers | plain: reliable | plain, where reliable | plain, where not | controlled: covers | "
+    "controlled: reliable | controlled, where reliable | controlled, where not |\n" + "|---" * 9 + "|"
 )
 
 

@@ -21,7 +21,7 @@ PAGES = sorted(
     + [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 )
 # Sessions that take seconds.
-SLOW = {"drift", "federated", "sketch", "sklearn", "torchmetrics"}
+SLOW = {"drift", "federated", "sketches", "sklearn", "torchmetrics"}
 
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

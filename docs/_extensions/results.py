@@ -26,12 +26,15 @@ class Result(SphinxDirective):
         self.env.note_dependency(str(path))
         result = history.show(history.read()) if name == "history" else json.loads(path.read_bytes())
         head, *rows = next(table for title, table in result["tables"].items() if "".join(self.arguments[1:]) in title)
-        shown = [head.index(name) for name in self.options.get("columns", "; ".join(head)).split("; ")]
+        asked = self.options.get("columns")
+        shown = [head.index(name) for name in asked.split("; ")] if asked else range(len(head))
         lines = ["| " + " | ".join(row[place] for place in shown) + " |" for row in (head, *rows)]
-        how = f"*`{result['command']}`, {result['date']}, commit {result['commit']}, {result['machine']}.*"
+        how = f"*Measured by `{result['command']}`, {result['date']}, commit {result['commit']}, {result['machine']}.*"
+        before = self.env.temp_data.setdefault("results", set())  # of this page: how is said once
+        text = [lines[0], "|---" * len(shown) + "|", *lines[1:], *(["", how] if name not in before else [])]
+        before.add(name)
         node = nodes.container(classes=["measured"])
-        text = StringList([lines[0], "|---" * len(shown) + "|", *lines[1:], "", how], str(path))
-        self.state.nested_parse(text, self.content_offset, node)
+        self.state.nested_parse(StringList(text, str(path)), self.content_offset, node)
         return [node]
 
 

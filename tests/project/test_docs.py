@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import json
 import re
 import shlex
 from pathlib import Path
@@ -76,6 +77,14 @@ def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     failed, tried = doctest.DocTestRunner(checker=Nearly(), optionflags=FLAGS).run(session, out=said.append)
     assert tried == len(shown) > 0
     assert not failed, "".join(said)
+
+
+def test_measured_numbers_of_the_readme_are_those_of_result_files():
+    kept = {path.stem: json.loads(path.read_bytes())["tables"] for path in (ROOT / "benchmarks/results").glob("*.json")}
+    trust = kept["estimators"]
+    errors = dict(row[:2] for row in trust["All pairs, label_law='moments'"])
+    said = " ".join(README.read_text(encoding="utf-8").split())
+    assert f"was {errors['controlled']} on {len(trust['Each pair, label_law=' + repr('moments')]) - 1} kinds of" in said
 
 
 @pytest.mark.slow  # its report explains every pair

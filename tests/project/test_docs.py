@@ -85,6 +85,9 @@ def test_measured_numbers_of_the_readme_are_those_of_result_files():
     errors = dict(row[:2] for row in trust["All pairs, label_law='moments'"])
     said = " ".join(README.read_text(encoding="utf-8").split())
     assert f"was {errors['controlled']} on {len(trust['Each pair, label_law=' + repr('moments')]) - 1} kinds of" in said
+    seconds = {row[0]: row[-1].partition(",")[0] for row in kept["peers"]["Processor time and peak memory"]}
+    ours, exact = seconds["s-OTDD, 1,000 projections"], seconds["OTDD, exact labels"]
+    assert f"take {ours} of processor time, exact OTDD {exact}." in said
 
 
 @pytest.mark.slow  # its report explains every pair

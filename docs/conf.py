@@ -109,7 +109,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "start": [], "inputs": [], "command-line": []}
+html_sidebars = {"index": [], "start": [], "inputs": [], "reading": [], "command-line": []}
 
 
 def setup(app: Sphinx) -> None:

@@ -44,7 +44,7 @@ def read_tables(text: str) -> dict[str, list[list[str]]]:
         elif rows is None:
             rows = tables.setdefault(above, [])
         if rows is not None and not re.fullmatch(r"[|:\- ]+", line):
-            rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+            rows.append([cell.strip() for cell in line[1:-1].split("|")])
     return tables
 
 

@@ -1,22 +1,16 @@
-"""Searches of catalogs against exact ranking: python -m benchmarks.catalog [--entries N] [--data FOLDER] [--out FILE].
+"""Searches of catalogs against exact ranking: python -m benchmarks.catalog [--entries N] [--data FOLDER].
 
 Datasets are those of `benchmarks.populations`; half of the queries are new samples of sources in the catalog, half are
 of new sources. The exact ranking is by the full vectors of all entries, less what chance gives, and the 200 nearest of
-these are ranked by `Sketch.distance`, which is what `nearest` orders by. The committed output is
-`benchmarks/catalog.json`; it also has searches in the order of distances, which there were once.
+these are ranked by `Sketch.distance`, which is what `nearest` orders by.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -102,25 +96,17 @@ def _squared(asked: NDArray[np.float64], vectors: Iterable[NDArray[np.float32]])
 
 
 def main() -> None:
-    """Measure and print, or write."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=20_000, help="size of each catalog")
     parser.add_argument("--data", type=Path, help="folder of real images (.npz), for catalogs of these too")
-    parser.add_argument("--out", type=Path, help="a file to write")
     asked = parser.parse_args()
     populations: list[Population] = [*([Images.of(asked.data)] if asked.data else []), Tables(), Alike()]
-    told = {
-        "command": "python -m benchmarks.catalog" + (" --data FOLDER" if asked.data else ""),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, shared; LanceDB {version('lancedb')}",
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-    }
     with tempfile.TemporaryDirectory() as folder:
-        for population in populations:
-            told[population.name] = measure(Path(folder) / population.name, *make_sketches(population, asked.entries))
-            text = json.dumps(told, indent=2) + "\n"
-            if asked.out:
-                asked.out.write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
+        found = {one.name: measure(Path(folder) / one.name, *make_sketches(one, asked.entries)) for one in populations}
+    print(f"| LanceDB {version('lancedb')} | {' | '.join(found)} |\n|---{'|---' * len(found)}|")
+    for what in next(iter(found.values())):
+        print(f"| {what} | {' | '.join(str(of[what]) for of in found.values())} |")
 
 
 if __name__ == "__main__":

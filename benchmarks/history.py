@@ -1,4 +1,4 @@
-"""What was measured when, kept: python -m benchmarks.core --history, then python -m benchmarks.history for the page.
+"""What was measured when, kept: python -m benchmarks.core --history adds a run, and the benchmarks page shows the last.
 
 A run is one line of JSON in ``benchmarks/history.jsonl``: when, which version and commit, on what machine, and what was
 measured of every promise. Lines are added and never changed. Ratios of one run bear comparison over the years; seconds
@@ -7,39 +7,19 @@ only on one machine.
 
 from __future__ import annotations
 
-import argparse
 import json
-import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import sotdd
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "benchmarks" / "history.jsonl"
-PAGE = ROOT / "docs" / "benchmarks-history.md"
-_SHOWN = 6  # runs in the table: the newest
-
-_ABOVE = """# Benchmarks over time
-
-Every run of `python -m benchmarks.core --history` adds a line to `benchmarks/history.jsonl`; this page is made of them
-by `python -m benchmarks.history`. Numbers with × are ratios of one run, and bear comparison; seconds and memory do so
-on one machine only. [Benchmarks](benchmarks.md) has the newest run in full.
-
-The first four runs, up to `df27d20`, were not recorded that way: they were copied from earlier versions of that page.
-Their date and commit are those of the page, so the code that was measured may be a little older, and nobody noted how
-busy the machine was.
-
-```{eval-rst}
-.. plot:: history.py
-   :alt: For every promise that is a ratio, what was measured in each run, as a share of what is promised
-```
-
-"""
+_SHOWN = 3  # runs in the table: the newest
 
 
 class Measured(Protocol):
@@ -84,26 +64,20 @@ def read(path: Path = FILE) -> list[Run]:
     return sorted(runs, key=lambda run: run.when)
 
 
-def share_of_promise(measured: str, promised: str) -> float | None:
-    """What was measured as a share of what is promised, at most 1 where it is kept; None unless both are ratios."""
-    found = re.match(r"([\d.]+) ×", measured)
-    bound = re.match(r"([≤≥]) ([\d.]+) ×", promised)
-    if found is None or bound is None:
-        return None
-    share = float(found[1]) / float(bound[2])
-    return share if bound[1] == "≤" else 1 / share
-
-
-def page(runs: Sequence[Run]) -> str:
-    """The page: the promises of the newest run, and what was measured of them in the runs before."""
+def show(runs: list[Run]) -> dict[str, Any]:
+    """The newest runs as a result, as `benchmarks.status` has them; bold is a promise that was not kept."""
     shown = runs[-_SHOWN:]
-    head = "| what | promised | " + " | ".join(f"{run.when[:10]}, `{run.commit}`" for run in shown) + " |"
-    rows = [head, "|---|---|" + "---|" * len(shown)]
-    for what, (_, promised, _) in shown[-1].measured.items():
-        cells = (_cell(run.measured.get(what)) for run in shown)
-        rows.append(f"| {what} | {promised} | {' | '.join(cells)} |")
-    machines = "\n".join(f"- {run.when[:10]}, `{run.commit}`, version {run.version}: {run.machine}" for run in shown)
-    return f"{_ABOVE}{chr(10).join(rows)}\n\nBold is a promise that was not kept. Measured on:\n\n{machines}\n"
+    last = shown[-1]
+    table = [["what", "promised", *(f"{run.when[:10]}, {run.commit}" for run in shown)]]
+    for what, (_, promised, _) in last.measured.items():
+        table.append([what, promised, *(_cell(run.measured.get(what)) for run in shown)])
+    return {
+        "command": "python -m benchmarks.core --history",
+        "commit": last.commit,
+        "machine": last.machine,
+        "date": last.when[:10],
+        "tables": {"": table},
+    }
 
 
 def _cell(found: tuple[str, str, bool] | None) -> str:
@@ -111,14 +85,3 @@ def _cell(found: tuple[str, str, bool] | None) -> str:
         return "–"
     short = found[0].partition(" (")[0]
     return short if found[2] else f"**{short}**"
-
-
-def main() -> None:
-    """Write the page."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    PAGE.write_text(page(read()), encoding="utf-8")
-    print(f"{PAGE.relative_to(ROOT)}: {len(read())} runs")
-
-
-if __name__ == "__main__":
-    main()

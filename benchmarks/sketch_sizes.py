@@ -17,12 +17,10 @@ from experiments.files import default_folder
 from numpy.typing import NDArray
 
 import sotdd
-from benchmarks.core import machine
-from sotdd.sketches.quantiles import Levels
 
 Pair = tuple[Any, Any]
 
-# Projections and quantiles; and whether values are stored in 16 bits.
+# Projections and quantiles.
 WAYS = [(1000, 384), (1000, 128), (512, 128)]
 TRUE = 10_000
 
@@ -96,15 +94,12 @@ def _heavy(rng: np.random.Generator, n: int, shift: float = 0.0) -> tuple[NDArra
 
 
 def errors(pair: Pair, seeds: int, true: float, ways: list[tuple[int, int]] = WAYS) -> list[tuple[float, float]]:
-    """Of each way, and first of what sketches were before, the error and the size of a file in kB."""
-    found: dict[int, list[float]] = {at: [] for at in range(-1, len(ways))}
+    """Of each way, the error and the size of a file in kB."""
+    found: dict[int, list[float]] = {at: [] for at in range(len(ways))}
     sizes: dict[int, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(seeds):
             drawn = {count: sotdd.Projections.fit(list(pair), n_projections=count, seed=seed) for count, _ in ways}
-            most = drawn[max(drawn)].evenly()
-            before = [sotdd.sketch(side, most, n_quantiles=None).cut(Levels(512, smooth=False)) for side in pair]
-            found[-1].append(before[0].distance(before[1], estimator="plain").value)
             for at, (count, quantiles) in enumerate(ways):
                 files = []
                 for side, data in enumerate(pair):
@@ -113,7 +108,6 @@ def errors(pair: Pair, seeds: int, true: float, ways: list[tuple[int, int]] = WA
                 sizes[at] = files[0].stat().st_size / 1e3
                 one, other = (sotdd.Sketch.load(file) for file in files)
                 found[at].append(one.distance(other).value)
-    sizes[-1] = max(drawn) * (512 * 4 + 24) / 1e3
     off = {at: float(np.sqrt(np.mean((np.array(values) / true - 1) ** 2))) for at, values in found.items()}
     return [(off[at], sizes[at]) for at in sorted(found)]
 
@@ -128,8 +122,8 @@ def sizes_and_errors(folder: Path, n: int, seeds: int, most: int = TRUE) -> str:
     """The table."""
     shown = [f"{count:,} × {quantiles}" for count, quantiles in WAYS]
     lines = [
-        "| pair | distances, L = 1,000 | L = 256 | before: 1,000 × 512 | " + " | ".join(shown) + " |",
-        "|---" * (4 + len(WAYS)) + "|",
+        "| pair | distances, L = 1,000 | L = 256 | " + " | ".join(shown) + " |",
+        "|---" * (3 + len(WAYS)) + "|",
     ]
     largest: list[float] = []
     for name, pair in pairs(folder, n).items():
@@ -151,7 +145,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer seeds, smaller data")
     parser.add_argument("--data", type=Path, default=default_folder(), help="folder of mnist.npz and others")
     options = parser.parse_args()
-    print(machine(), end="\n\n")
     print(sizes_and_errors(options.data, 500 if options.quick else 1500, 4 if options.quick else 10))
 
 

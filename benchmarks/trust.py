@@ -1,4 +1,4 @@
-"""How far the default number can be trusted on ordinary data: python -m benchmarks.trust [--quick] [--markdown FILE].
+"""How far the default number can be trusted on ordinary data: python -m benchmarks.trust [--quick] [--seeds N].
 
 Tables, counts, few features, heavy tails and pictures, each measured by many seeds at 1,000 projections, plain and
 controlled. The truth is the mean over all seeds of the more precise of the two. Shown are how far apart the two means
@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks import estimators
-from benchmarks.core import machine
 from benchmarks.ordinary import ordinary_pairs
 
 Doubles = NDArray[np.float64]
@@ -134,8 +132,10 @@ def share(flags: Flags) -> str:
 
 
 DEFAULT_HEADER = (
-    "| pair | distance | apart | plain: error | covers | reliable | controlled: error | covers | reliable | "
-    "where reliable | where not | error at equal time |\n" + "|---" * 12 + "|"
+    "| pair | distance | apart | plain: error | plain: covers | plain: reliable | controlled: error | "
+    "controlled: covers | controlled: reliable | where reliable | where not | error at equal time |\n"
+    + "|---" * 12
+    + "|"
 )
 
 
@@ -150,8 +150,8 @@ def default_row(name: str, both: Both) -> str:
 
 
 PAPER_HEADER = (
-    "| pair | plain: covers | reliable | where reliable | where not | controlled: covers | reliable | where reliable | "
-    "where not |\n" + "|---" * 9 + "|"
+    "| pair | plain: covers | plain: reliable | plain, where reliable | plain, where not | controlled: covers | "
+    "controlled: reliable | controlled, where reliable | controlled, where not |\n" + "|---" * 9 + "|"
 )
 
 
@@ -165,20 +165,20 @@ def paper_row(name: str, both: Both) -> str:
 
 
 def summary(found: Mapping[str, Both]) -> str:
-    """All pairs together, controlled and plain."""
-    said = []
+    """All pairs together, plain and controlled; ranges are over pairs."""
+    head = "estimator | error | covers | covers, by pair | reliable | where reliable | where not | back to plain"
+    lines = [f"| {head} |", "|---" * 8 + "|"]
     for name in ("plain", "controlled"):
         runs = [getattr(both, name) for both in found.values()]
         covered = [one.covers(both.truth) for one, both in zip(runs, found.values(), strict=True)]
-        each = np.array([one.mean() for one in covered])
+        errors = [100 * one.error(both.truth) for one, both in zip(runs, found.values(), strict=True)]
+        each = [100 * one.mean() for one in covered]
         held, reliable = np.concatenate(covered), np.concatenate([one.reliable for one in runs])
-        zeros, fallbacks = sum(int(np.sum(one.values == 0)) for one in runs), sum(one.fallbacks for one in runs)
-        said.append(
-            f"{name.capitalize()}: intervals cover {100 * held.mean():.1f} % ({100 * each.min():.0f} to "
-            f"{100 * each.max():.0f} % by pair), {share(held[reliable])} of the {share(reliable)} that are reliable, "
-            f"{share(held[~reliable])} of the others; {zeros} values of zero, {fallbacks} fall-backs to the plain mean."
-        )
-    return "\n".join(said)
+        cells = [name, f"{min(errors):.1f} to {max(errors):.1f} %", f"{100 * held.mean():.1f} %"]
+        cells += [f"{min(each):.0f} to {max(each):.0f} %", share(reliable), share(held[reliable])]
+        cells += [share(held[~reliable]), f"{sum(one.fallbacks for one in runs):,} of {len(held):,}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 TOLERANCE_HEADER = (
@@ -214,12 +214,12 @@ def report(seeds: int, fewer: int, *, pictures: bool = True) -> Iterator[str]:
     by_label: dict[str, dict[str, Both]] = {}
     for label, header, row in (("moments", DEFAULT_HEADER, default_row), ("paper", PAPER_HEADER, paper_row)):
         found = by_label[label] = {}
-        yield f"**label_law={label!r}**\n\n{header}"
+        yield f"**Each pair, label_law={label!r}**\n\n{header}"
         for name, pair in pairs.items():
             count = seeds if label == "moments" and name not in PICTURES else fewer
             found[name] = Both.of(pair, count, label_law=label)
             yield row(name, found[name])
-        yield f"\n{summary(found)}\n"
+        yield f"\n**All pairs, label_law={label!r}**\n\n{summary(found)}\n"
     yield f"**Runs to a tolerance**\n\n{TOLERANCE_HEADER}"
     for name, label, estimator, rel_tol in TOLERANCES:
         truth = by_label[label][name].truth
@@ -232,15 +232,11 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few seeds, no pictures")
-    parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
+    parser.add_argument("--seeds", type=int, default=200, help="how many; half as many where one run takes long")
     options = parser.parse_args()
-    lines = []
-    for line in report(6, 4, pictures=False) if options.quick else report(200, 100):
+    lines = report(6, 4, pictures=False) if options.quick else report(options.seeds, options.seeds // 2)
+    for line in lines:
         print(line, flush=True)
-        lines.append(line)
-    if options.markdown:
-        opening = f"Measured on {machine()}; `python -m benchmarks.trust`."
-        options.markdown.write_text("\n".join([f"{opening}\n", *lines]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ extensions = [
     "sphinx_design",
     "mathml",
     "parameter_types",
+    "results",
 ]
 exclude_patterns = ["_extensions", "drawings", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 default_role = "py:obj"
@@ -108,7 +109,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "start": [], "inputs": [], "command-line": []}
+html_sidebars = {"index": [], "start": [], "inputs": [], "reading": [], "command-line": []}
 
 
 def setup(app: Sphinx) -> None:

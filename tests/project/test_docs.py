@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import json
 import re
 import shlex
 from pathlib import Path
@@ -21,7 +22,7 @@ PAGES = sorted(
     + [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 )
 # Sessions that take seconds.
-SLOW = {"drift", "federated", "sketch", "sklearn", "torchmetrics"}
+SLOW = {"drift", "federated", "sketches", "sklearn", "torchmetrics"}
 
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -76,6 +77,17 @@ def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     failed, tried = doctest.DocTestRunner(checker=Nearly(), optionflags=FLAGS).run(session, out=said.append)
     assert tried == len(shown) > 0
     assert not failed, "".join(said)
+
+
+def test_measured_numbers_of_the_readme_are_those_of_result_files():
+    kept = {path.stem: json.loads(path.read_bytes())["tables"] for path in (ROOT / "benchmarks/results").glob("*.json")}
+    trust = kept["estimators"]
+    errors = dict(row[:2] for row in trust["All pairs, label_law='moments'"])
+    said = " ".join(README.read_text(encoding="utf-8").split())
+    assert f"was {errors['controlled']} on {len(trust['Each pair, label_law=' + repr('moments')]) - 1} kinds of" in said
+    seconds = {row[0]: row[-1].partition(",")[0] for row in kept["peers"]["Processor time and peak memory"]}
+    ours, exact = seconds["s-OTDD, 1,000 projections"], seconds["OTDD, exact labels"]
+    assert f"take {ours} of processor time, exact OTDD {exact}." in said
 
 
 @pytest.mark.slow  # its report explains every pair

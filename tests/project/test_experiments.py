@@ -11,7 +11,6 @@ from scipy import stats
 
 torch = pytest.importorskip("torch", reason="the experiments train networks: needs torch")
 
-from benchmarks import history  # noqa: E402
 from experiments import (  # noqa: E402
     augmentation,
     correlate,
@@ -146,4 +145,3 @@ def test_committed_pages_are_what_the_committed_tables_give(tmp_path):
         assert without_pictures[0] == without_pictures[1]
     transfer = foretell_page.PAGE.read_text(encoding="utf-8")
     assert foretell_page.filled(transfer, folder) == transfer
-    assert history.page(history.read()) == history.PAGE.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """The moving dataset of a flow, in torch: where it is, how far from the target, and its next step.
 
 Points are held in the unit of the scaler, in float32. A step is plain gradient descent, with the
-gradient brought to the length that the mathematics suggests: see docs/decisions/0008-flow.md.
+gradient brought to the length that the mathematics suggests: see docs/decisions/package.md.
 """
 
 from __future__ import annotations

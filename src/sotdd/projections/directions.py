@@ -161,7 +161,7 @@ class Hadamard(Law, name="hadamard"):
     A turn of D ≥ d dimensions, a power of two, is a product of three Hadamard transforms and three rows of random
     signs. Its D rows, seen in the first d coordinates and brought to length one, are the directions. D projections of a
     point take about 3·D·log₂ D additions in place of 2·d·D operations: the more features, the more is saved. Distances
-    agree with those of `Sphere` within its noise; see docs/decisions/0025-structured-directions.md. With fewer than
+    agree with those of `Sphere` within its noise; see docs/decisions/directions.md. With fewer than
     128 features, where nothing would be saved, the directions are those of `Sphere`.
 
     Examples

@@ -155,13 +155,6 @@ def _take_character(value: Any, name: str) -> str:  # noqa: ANN401  # anything
     return character
 
 
-def _take_split(split: Any, _: str) -> str:  # noqa: ANN401  # anything
-    """The name of a split, of which the library ``datasets`` has constants that are texts of another class."""
-    if not isinstance(split, str) and not type(split).__module__.startswith("datasets."):
-        raise TypeError
-    return str(split)
-
-
 def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  # anything
     height, width = (size, size) if isinstance(size, int) else size
     return check_count(height, name, _LARGEST_SIDE), check_count(width, name, _LARGEST_SIDE)
@@ -336,7 +329,7 @@ class Reading:
     split: str | None = _option(
         None,
         "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
-        take=_take_split,
+        **_TEXT,
         expected="the name of a split, or None",
         sources=("a Hugging Face dataset", "a folder"),
     )

@@ -56,8 +56,8 @@ def test_the_unit_and_the_place_of_features_do_not_matter():
 def test_moving_labels_mend_class_shares():
     x, _ = ring(100)
     uneven = x, np.where(np.arange(100) < 20, "few", "many")
-    kept = sotdd.flow(uneven, clouds(100), steps=100, snapshots=2)
-    moved = sotdd.flow(uneven, clouds(100), steps=100, snapshots=2, labels="move")
+    kept = sotdd.flow(uneven, clouds(100), steps=50, n_projections=64, snapshots=2)
+    moved = sotdd.flow(uneven, clouds(100), steps=50, n_projections=64, snapshots=2, labels="move")
     assert moved.distances[-1] < 0.3 * kept.distances[-1]
     assert moved.labels.shape == (100, 2)
     np.testing.assert_allclose(moved.labels.sum(axis=1), 1, atol=1e-5)

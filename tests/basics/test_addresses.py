@@ -79,7 +79,7 @@ def test_a_gate_whose_files_are_all_on_a_store(place, run):
 def test_sketches_on_a_store(place, run):
     made, other = f"{place}/train.sotdd", f"{place}/same.sotdd"
     code, out, _ = run("sketch", "train.npz", "-o", made, "--n-projections", "16", "--json")
-    assert (code, json.loads(out)["bytes"], json.loads(out)["file"]) == (0, len(read_whole(made, "")), made)
+    assert (code, json.loads(out)["file"]) == (0, made)
     assert run("sketch", "same.npz", "-o", other, "--like", made)[0] == 0
     code, out, _ = run("distance", made, other, "--json")
     assert (code, json.loads(out)["b"]) == (0, other)

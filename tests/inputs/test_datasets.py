@@ -87,7 +87,6 @@ def test_huggingface(xy, folder, hub):
     same(open_dataset("saved"), xy)
     hub.DatasetDict({"train": data, "test": data.select(range(10))}).save_to_disk("splits")
     same(open_dataset("splits::split=test"), (x[:10], y[:10]))
-    same(open_dataset("splits", split=hub.Split.TEST), (x[:10], y[:10]))
     for text in ("splits", "splits::split=dev"):
         assert "'train', 'test'" in refusal(text)
     same(open_dataset(data.to_iterable_dataset(), max_points=20), (x[:20], y[:20]))

@@ -129,9 +129,9 @@ def test_missing_values_are_filled_in_and_marked_dropped_or_refused(here):
 
 def test_the_share_of_gaps_counts_and_means_are_pooled(rng):
     """What is missing in one dataset alone is a difference; what is missing at random in both is none."""
-    x, y = rng.normal(5, 1, (2, 4000, 2))
+    x, y = rng.normal(5, 1, (2, 900, 2))
     one, other = (pd.DataFrame(part, columns=["u", "v"]).assign(label=0) for part in (x, y))
-    holes = [part.assign(u=part["u"].where(rng.random(4000) > share)) for part, share in ((one, 0.4), (other, 0.4))]
+    holes = [part.assign(u=part["u"].where(rng.random(900) > share)) for part, share in ((one, 0.4), (other, 0.4))]
     assert sotdd.test(*holes, n_permutations=99).p_value > 0.05
     assert sotdd.test(one, holes[1], n_permutations=99).p_value < 0.05
     opened = sotdd.inputs.open_pair(one, holes[1])

@@ -76,9 +76,9 @@ def check_limit(value: object, name: str) -> float | None:
     return None if value is None else check_positive(value, name, "a positive number or None")
 
 
-def check_level(level: object, such_as: float = 0.95) -> float:
+def check_level(level: object, such_as: float = 0.95, name: str = "level") -> float:
     """Return a level of confidence or of a test, strictly between zero and one, or refuse."""
-    return _check_between(level, "level", 0, 1, f"a number between 0 and 1, such as {such_as:g}")
+    return _check_between(level, name, 0, 1, f"a number between 0 and 1, such as {such_as:g}")
 
 
 def check_choice(value: object, name: str, choices: Sequence[str]) -> Any:  # noqa: ANN401  # one of the choices

@@ -78,15 +78,6 @@ def read_whole(path: str | os.PathLike[str], expected: str, missing: bytes | Non
             return missing
 
 
-def find_size(path: str | os.PathLike[str]) -> int:
-    """How many bytes a file has that is there."""
-    target = check_path(path)
-    if isinstance(target, Path):
-        return target.stat().st_size
-    system, inside = find_store(target)
-    return int(system.get_file_info(inside).size)
-
-
 def check_path(path: object, expected: str = "the path of a file") -> Path | str:
     """Return a path that a system could have, or the text of an address, or refuse; ``file://`` is a path.
 

@@ -155,13 +155,6 @@ def _take_character(value: Any, name: str) -> str:  # noqa: ANN401  # anything
     return character
 
 
-def _take_split(split: Any, _: str) -> str:  # noqa: ANN401  # anything
-    """The name of a split, of which the library ``datasets`` has constants that are texts of another class."""
-    if not isinstance(split, str) and not type(split).__module__.startswith("datasets."):
-        raise TypeError
-    return str(split)
-
-
 def _take_groups(groups: Any, _: str) -> str | tuple[Any, ...]:  # noqa: ANN401  # anything
     """The name of a column, or what every row belongs to."""
     return groups if isinstance(groups, str) else tuple(np.asarray(groups).reshape(len(groups)).tolist())
@@ -343,7 +336,7 @@ class Reading:
     split: str | None = _option(
         None,
         "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
-        take=_take_split,
+        **_TEXT,
         expected="the name of a split, or None",
         sources=("a Hugging Face dataset", "a folder"),
     )

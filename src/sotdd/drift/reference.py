@@ -26,7 +26,7 @@ from sotdd.compute.resampling import Indices, pool_groups
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.drift.changes import Changes, find_changes
 from sotdd.drift.columns import ReferenceColumns, Sides, pool_columns, spread_rows
-from sotdd.drift.monitor import DriftMonitor, find_limit
+from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit
 from sotdd.drift.reading import BatchReading
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, order_columns
@@ -310,7 +310,7 @@ class DriftReference:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
         if check_count(run_length, "run_length") < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
-        return DriftMonitor(self, run_length, find_limit(run_length))
+        return DriftMonitor(self, run_length, find_limit(run_length, USUAL_SHIFT))
 
     def _put_beside(self, batch: LabelledData) -> tuple[ProjectedPoints, list[Sides], Indices | None]:
         """As much of the reference as a batch needs, chosen at random; its columns beside those of the batch; groups.

@@ -47,7 +47,7 @@ _ROUNDING = 1e-8
 
 # Who asks for names of classes asks for their shares, which count by this many deviations more. The largest of many
 # differences is either clear or chance: it counts by this many less, so that little else is lost by looking for it.
-_ASKED_FOR = 0.5
+_ASKED_FOR = 0.75
 _OF_MANY = 0.25
 
 # Splits that are looked at together.

@@ -217,7 +217,8 @@ def permute(
     """
     count = projections.n_projections
     what = f"{say_count(n_permutations, 'split')} through {say_count(count, 'projection')}"
-    check_fits(8 * n_permutations * count * 2 * len(ORDERS), what, "n_permutations", n_permutations)
+    size = 8 * count * 2 * len(ORDERS) + sum(data.n_points for data in pair)
+    check_fits(n_permutations * size, what, "n_permutations", n_permutations)
     if n_permutations > 4 * _FIRST_LOOK:
         first = permute(
             pair, projections, p, _FIRST_LOOK, seed, engine,

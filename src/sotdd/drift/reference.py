@@ -59,9 +59,10 @@ FARTHEST = 1e12
 class DriftReference:
     """A dataset as its projections, which batches of any size are tested against.
 
-    It holds projected values and labels, and every column in at most 128 steps. A test permutes
-    the points of reference and batch between the two, as `sotdd.test` does, so its level holds for any law and any two
-    sizes.
+    It holds projected values and labels, and every column in at most 128 steps. A test permutes the points of reference
+    and batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes, on average over
+    references: one that is off its source by chance alarms more often with all its batches, another less. At twenty
+    times the points of a batch that hardly matters.
 
     Attributes
     ----------

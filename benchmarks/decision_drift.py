@@ -12,7 +12,7 @@ from benchmarks.decision_data import frames, laws, spread
 from benchmarks.decision_peers import EnergyReference
 from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
-from sotdd.drift.monitor import ALLOWANCE, DriftMonitor, find_limit, score
+from sotdd.drift.monitor import ALLOWANCE, USUAL_SHIFT, DriftMonitor, find_limit, score
 
 # Runs without an alarm end after this many times the run length that was asked for.
 _PATIENCE = 20
@@ -142,7 +142,7 @@ def run_lengths(count: int, n: int = 500, m: int = 25, batches: int = 80, n_perm
     for name in ("Gaussian classes", "t₃", "log-normal", "50 classes"):
         items = [(name, n, m, batches, n_permutations, number) for number in range(count)]
         scores = np.array(spread(score_batches, items))
-        lines.append([name, *(per_alarm(scores, find_limit(length), 100 * length) for length in asked)])
+        lines.append([name, *(per_alarm(scores, find_limit(length, USUAL_SHIFT), 100 * length) for length in asked)])
         print(lines[-1], flush=True)
     return lines
 

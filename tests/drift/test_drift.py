@@ -197,6 +197,9 @@ def test_run_lengths_are_those_of_the_textbook():
             total, count = max(0.0, total + rng.normal() - 0.5), count + 1
         lengths.append(count)
     assert np.mean(lengths) == pytest.approx(50, rel=0.1)
+    # Where references shift scores by 0.11, alarms over all of them come as often with the limit that knows it.
+    alarms = [1 / find_run_length(find_limit(200, 0.11), shift) for shift in 0.11 * rng.normal(size=100)]
+    assert 1 / np.mean(alarms) == pytest.approx(200, rel=0.1)
 
 
 @pytest.mark.parametrize("n_permutations", [99, 499])

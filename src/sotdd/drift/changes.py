@@ -9,8 +9,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame
@@ -25,6 +23,7 @@ from sotdd.measure.columns import (
     compare_scores,
     draw_members,
     find_p_values,
+    rank_columns,
     score_numbers,
     score_pairs,
     take_some,
@@ -278,7 +277,9 @@ def _compare_relations(
     if min(members[0].sum(), (~members[0]).sum()) < _FEWEST_ROWS or not numbers:
         return (), ()
     paired = take_some(numbers)
-    alone = np.column_stack([_score_apart(one) for one in paired])
+    # Ranks on their own side: the distribution of a column there is gone.
+    table = np.column_stack([one.ordered for one in paired])
+    alone = np.concatenate([rank_columns(part) for part in paired[0].split(table)]).astype(np.float64)
     pairs = list(combinations(range(len(paired)), 2))
     within = [] if label is None else _list_within(label, numbers)
 
@@ -306,17 +307,6 @@ def _compare_relations(
         ClassChange(label.values[code], one.column.name, say_mean(one, label.codes == code), p_value)
         for code, (_, p_value, one) in sorted(moved.items(), key=lambda item: -item[1][0])
     )
-
-
-def _score_apart(one: Sides) -> Doubles:
-    """Normal scores of the ranks that rows have on their own side: its distribution there is gone. Gaps are 0."""
-    scores = np.zeros(len(one.codes))
-    for rows in one.split(np.arange(len(scores))):
-        known = rows[one.known[rows]]
-        if len(known) > 1:
-            scores[known] = ndtri((rankdata(one.codes[known]) - 0.5) / len(known))
-            scores[known] -= scores[known].mean()
-    return scores
 
 
 def _correlate(one: Sides, first: Doubles, second: Doubles) -> tuple[float, float]:

@@ -113,6 +113,11 @@ class Sides:
         known: Bools = self.codes != GAP
         return known
 
+    @property
+    def ordered(self) -> Doubles:
+        """(N,) codes as numbers; NaN for rows without a value."""
+        return np.where(self.known, self.codes, np.nan)
+
     def split(self, rows: NDArray[Any]) -> tuple[Any, Any]:
         """Something of both, as that of the reference and that of the batch."""
         return rows[: self.n_first], rows[self.n_first :]
@@ -229,16 +234,14 @@ def pool_columns(sides: Sequence[Sides], with_names: bool) -> Pooled:
     seen = [one for one in sides if one.column.kind != "label" or with_names]
     numbers = [one for one in seen if one.column.is_number]
     marks = [np.asarray(mark, float) for one in seen if not one.column.is_number for mark in one.find_scores().values()]
-    ranked = rank_columns(np.column_stack([
-        *(np.where(one.known, one.codes.astype(float), np.nan) for one in numbers), *marks, np.zeros(len(seen[0].codes))
-    ]))  # fmt: skip
+    table = np.column_stack([*(one.ordered for one in numbers), *marks, np.zeros(len(sides[0].codes))])
     several = [place for place, one in enumerate(numbers) if has_several(one.codes)]
 
     def score() -> Iterator[Scores]:
         for start in range(0, len(seen), _TOGETHER):
             yield [score for one in seen[start : start + _TOGETHER] for score in one.find_scores().values()]
 
-    return Pooled(score, ranked, take_some(several))
+    return Pooled(score, rank_columns(table), take_some(several))
 
 
 def _take(data: LabelledData, rows: NDArray[np.int64]) -> Doubles:

@@ -26,7 +26,7 @@ from sotdd.compute.resampling import Indices, pool_groups
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.drift.changes import Changes, find_changes
 from sotdd.drift.columns import ReferenceColumns, Sides, pool_columns, spread_rows
-from sotdd.drift.monitor import DriftMonitor, find_limit
+from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit
 from sotdd.drift.reading import BatchReading
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, order_columns
@@ -59,9 +59,10 @@ FARTHEST = 1e12
 class DriftReference(Received):
     """A dataset as its projections, which batches of any size are tested against.
 
-    It holds projected values and labels, and every column in at most 128 steps. A test permutes
-    the points of reference and batch between the two, as `sotdd.test` does, so its level holds for any law and any two
-    sizes.
+    It holds projected values and labels, and every column in at most 128 steps. A test permutes the points of reference
+    and batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes, on average over
+    references: one that is off its source by chance alarms more often with all its batches, another less. At twenty
+    times the points of a batch that hardly matters.
 
     Attributes
     ----------
@@ -317,7 +318,7 @@ class DriftReference(Received):
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
         if check_count(run_length, "run_length") < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
-        return DriftMonitor(self, run_length, find_limit(run_length))
+        return DriftMonitor(self, run_length, find_limit(run_length, USUAL_SHIFT))
 
     def _put_beside(self, batch: LabelledData) -> tuple[ProjectedPoints, list[Sides], Indices | None]:
         """As much of the reference as a batch needs, chosen at random; its columns beside those of the batch; groups.

@@ -43,8 +43,8 @@ MOST_PAIRED = 40
 
 # Leading principal axes along which rows are compared as in columns, and iterations that find them.
 _AXES, _ITERATIONS = 8, 6
-# Of deviations along an axis, or of the longest axis: less is rounding of float32.
-_STEP = 1e-3
+# Of deviations along an axis, or of the longest axis: less is rounding.
+_STEP = 1e-4
 
 # Of more values than this, nothing is looked at column by column.
 _MOST_VALUES = 1 << 25
@@ -165,12 +165,14 @@ def find_axes(table: NDArray[Any]) -> Doubles:
     """
     if not table.any():
         return np.zeros((len(table), 0))
-    vectors = np.random.default_rng(0).normal(size=(table.shape[1], min(2 * _AXES, *table.shape))).astype(table.dtype)
+    wide = table.astype(np.float64)
+    vectors = np.random.default_rng(0).normal(size=(wide.shape[1], min(2 * _AXES, *wide.shape)))
     for _ in range(_ITERATIONS):
-        vectors = np.linalg.qr(table.T @ (table @ vectors))[0]
-    left, sizes, _ = np.linalg.svd(table @ vectors, full_matrices=False)
-    axes: Doubles = np.rint((left * np.sqrt(len(table)))[:, :_AXES][:, sizes[:_AXES] > _STEP * sizes[0]] / _STEP)
-    return axes.astype(np.float64)
+        vectors = np.linalg.qr(wide.T @ (wide @ vectors))[0]
+    left, sizes, _ = np.linalg.svd(wide @ vectors, full_matrices=False)
+    kept = left[:, :_AXES][:, sizes[:_AXES] > _STEP * sizes[0]]
+    axes: Doubles = np.rint(np.sqrt(len(wide)) * kept / _STEP)
+    return axes
 
 
 def draw_members(plan: Plan) -> Bools:

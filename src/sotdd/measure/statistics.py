@@ -47,7 +47,7 @@ _ROUNDING = 1e-8
 
 # Who asks for names of classes asks for their shares, which count by this many deviations more. The largest of many
 # differences is either clear or chance: it counts by this many less, so that little else is lost by looking for it.
-_ASKED_FOR = 0.5
+_ASKED_FOR = 0.75
 _OF_MANY = 0.25
 
 # Splits that are looked at together.
@@ -94,9 +94,9 @@ def _find_normal(largest: Doubles) -> Doubles:
 
 def measure_largest(columns: Pooled | None, rows: NDArray[np.float32], members: Bools) -> dict[str, Doubles]:
     """The largest differences (S,) of a column, of how two go together, and along an axis, each in deviations."""
-    blocks: dict[str, Iterable[Scores]] = {}
-    if columns is not None:
-        blocks = {"columns": columns.scores(), "pairs of columns": score_pairs(columns.ranked[:, columns.paired])}
+    blocks: dict[str, Iterable[Scores]] = {} if columns is None else {"columns": columns.scores()}
+    if columns is not None and len(columns.paired) > 1:
+        blocks["pairs of columns"] = score_pairs(columns.ranked[:, columns.paired])
     table = _centre_rows(rows, None).T if columns is None else columns.ranked
     blocks["axes"] = score_columns(find_axes(table))
     return {name: compare_scores(scores, members)[1] for name, scores in blocks.items()}

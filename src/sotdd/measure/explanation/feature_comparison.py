@@ -20,15 +20,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.resampling import Plan
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.columns import Scores, compare_scores, score_numbers
+from sotdd.measure.columns import Scores, compare_scores, rank_columns, score_numbers
 from sotdd.projections.directions import Orthogonal
 from sotdd.projections.scaler import Scaler
 
@@ -314,7 +312,7 @@ def _correlate(
     scores = np.empty(pool.points.shape, np.float32)
     for side in (0, 1):
         members = np.flatnonzero(pool.side == side)
-        scores[members] = _score_ranks(pool.given[members], axis=0)
+        scores[members] = rank_columns(pool.given[members])
     sizes = count_sides(pool.side)
     n, m = np.maximum(sizes * rows // len(pool.side), np.minimum(sizes, 4))  # of both sides in proportion
     chosen = np.concatenate([np.arange(n), sizes[0] + np.arange(m)])  # points lie there in random order
@@ -341,12 +339,6 @@ def _transform_correlations(scores: Floats) -> tuple[Doubles, Doubles]:
     length = np.sqrt(np.diagonal(products))
     correlation: Doubles = products / np.maximum(np.outer(length, length), np.finfo(np.float64).tiny)
     return correlation, np.arctanh(np.clip(correlation, -_NEARLY_ONE, _NEARLY_ONE))
-
-
-def _score_ranks(values: NDArray[Any], axis: int) -> Floats:
-    """Normal quantiles of the ranks along an axis; equal values share a rank."""
-    scores: Floats = ndtri((rankdata(values, axis=axis) - 0.5) / values.shape[axis]).astype(np.float32)
-    return scores
 
 
 def _measure_costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:

@@ -92,7 +92,8 @@ def list_cells(line: ClassLine) -> tuple[str, ...]:
 
 def say_lost_classes(why: Explanation, side: int) -> str:
     """Which classes of one side have no counterpart; where only features differ, which have moved far."""
-    lost = [line.label for line in why.lines(side) if line.lost]
+    found = {line.label for line in why.lines(side) if line.lost}
+    lost = [label for label in why.classes[side] if label in found]
     if lost and not why.parts.labels_beyond and set(lost) <= set(why.classes[1 - side]):
         return f"moved farther than the classes are apart: {join_names(lost)}" if side == 0 else ""
     if not lost:

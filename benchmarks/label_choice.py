@@ -258,14 +258,16 @@ def _condense(values: Doubles, measure: str) -> Doubles:
 
 
 def report(rows: Sequence[Row]) -> Iterator[str]:
-    """One table for each measure: kinds of data down, terms across."""
-    for measure in dict.fromkeys(row["measure"] for row in rows):
-        yield f"\n**{measure[0].upper()}{measure[1:]}**\n"
+    """One table for each measure, all graded changes first: kinds of data down, terms across."""
+    measures = {"all graded changes": tuple(CHANGES), **{row["measure"]: (row["measure"],) for row in rows}}
+    for title, parts in measures.items():
+        yield f"\n**{title[0].upper()}{title[1:]}**\n"
         yield f"| data | {' | '.join(TERMS)} |\n|---{'|---' * len(TERMS)}|"
-        for group, found in group_rows([row for row in rows if row["measure"] == measure]).items():
+        for group, found in group_rows([row for row in rows if row["measure"] in parts]).items():
+            several = any(row["number"] != "0" for row in found)
             cells = [
-                f"{mean:.2f}" if term == DEFAULT else f"{mean:.2f} ({low:+.2f} to {high:+.2f})"
-                for term, (mean, low, high) in summarise(found, measure).items()
+                f"{mean:.2f} ({low:+.2f} to {high:+.2f})" if several and term != DEFAULT else f"{mean:.2f}"
+                for term, (mean, low, high) in summarise(found, title).items()
             ]
             yield f"| {group} | {' | '.join(cells)} |".replace("-0", "−0")
 

@@ -103,7 +103,7 @@ class Drawing:
         scaler = find_scaler(self.scale, data)
         if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
-        label_law = self._label_law(scaler)
+        label_law = self.find_label_law(scaler)
         laws = Laws(n_features, law, label_law, check_seed(self.seed))
         columns = next((part.columns for part in data if part.columns is not None), None)
         count = check_count(self.n_projections, "n_projections")
@@ -112,7 +112,7 @@ class Drawing:
             projections.check(part)
         return projections
 
-    def _label_law(self, scaler: Scaler | None) -> LabelLaw:
+    def find_label_law(self, scaler: Scaler | None) -> LabelLaw:
         """The law by its name or as given; moments unless another is asked for.
 
         Moments are cut at five spreads, or at 2.5 where every feature has a scale of its own. Features as they are have

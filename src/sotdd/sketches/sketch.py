@@ -226,15 +226,15 @@ class Sketch(Received):
 
         Vectors of sketches through the same projections compare whatever the sketches keep: each quantile
         function is taken as its means over ``n_quantiles`` parts of probability. What differs within parts is left
-        out, so the Euclidean distance is never larger than `distance`: by a few percent between halves of one set,
-        by less than one in a thousand between sets that differ.
+        out, so the Euclidean distance is never larger than `distance`: smaller by less than 0.5 % as a rule, by up
+        to 2.5 % with heavy tails, and by up to 18 % between large samples of one source with yes/no columns alone.
 
         Parameters
         ----------
         dim
             Length of a random projection of the vector, for an index that cannot take the whole: every number
             is added, with a random sign, to one of ``dim`` sums. Squared distances keep their expectation,
-            with a relative standard deviation of about sqrt(2 / dim).
+            with a relative standard deviation of about sqrt(2 / dim): distances are off by 2.2 % at 1,024 numbers.
         n_quantiles
             How many numbers of each projection. Only vectors with the same number can be compared.
         seed

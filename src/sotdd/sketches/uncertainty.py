@@ -107,20 +107,15 @@ def bound_error(
 
 
 def plan_halves(data: LabelledData, projections: Projections) -> list[Plan]:
-    """Ways to halve a dataset, and then to halve halves of it; nothing for a single point."""
+    """Ways to halve a dataset, and then to halve random halves of it; nothing for a single point."""
     seed, quarter = make_seed(projections), data.n_points // 4
-    halves = Plan.of_halves([data], 0, _HALVINGS, seed, HALVING_ORDERS)
-    if not quarter:
-        return halves
+    plans = Plan.of_halves([data], 0, _HALVINGS, seed, HALVING_ORDERS)
     rng = generator(seed, Stream.HALF_SAMPLES, data.n_points)
-    parts = [rng.permutation(data.n_points)[: 2 * quarter] for _ in range(_PARTS)]
-    how = {"sizes": (quarter, quarter), "count": _QUARTERINGS}
-    return halves + [replace(halves[0], index=part, codes=_recode(halves[0].codes[part]), **how) for part in parts]
-
-
-def _recode(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Classes numbered from 0, without those that have no point."""
-    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    for _ in range(_PARTS if quarter else 0):
+        index = rng.permutation(data.n_points)[: 2 * quarter]
+        codes = np.unique(plans[0].codes[index], return_inverse=True)[1].astype(np.int64)  # those that are there
+        plans.append(replace(plans[0], index=index, codes=codes, sizes=(quarter, quarter), count=_QUARTERINGS))
+    return plans
 
 
 def find_halves(resample: Resample, weights: NDArray[np.float64]) -> Halves | None:
@@ -140,17 +135,14 @@ def root_costs(costs: Sequence[Doubles], weights: NDArray[np.float64]) -> Halves
 
     Quarters say how fast distances fall with the size, and so what halves of a dataset twice as large would give.
     """
-    halves, *quarters = (_root(part * weights[: len(part), None, None]) for part in costs)
-    if not quarters:
-        return halves
-    sizes = [np.sqrt(np.mean(part**2, axis=1)) for part in (np.concatenate(quarters, axis=1), halves)]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        power = np.nan_to_num(np.log2(sizes[0] / sizes[1]), nan=_FASTEST)
-    return halves * 2.0 ** (_FASTEST - np.clip(power, _SLOWEST, _FASTEST))[:, None]
-
-
-def _root(costs: Doubles) -> Halves:
-    return np.array([find_distances(costs[:, :, at], p) for at, p in enumerate(HALVING_ORDERS)])
+    weighted = [part * weights[: len(part), None, None] for part in costs]
+    rows = []
+    for at, p in enumerate(HALVING_ORDERS):
+        halves, *quarters = (find_distances(part[:, :, at], p) for part in weighted)
+        sizes = [float(np.mean(part**2)) for part in (halves, np.concatenate(quarters or [halves]))]
+        falls = math.log2(sizes[1] / sizes[0]) / 2 if quarters and min(sizes) > 0 else _FASTEST
+        rows.append(halves * 2 ** (_FASTEST - min(max(falls, _SLOWEST), _FASTEST)))
+    return np.array(rows)
 
 
 def find_floor(

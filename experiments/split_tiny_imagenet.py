@@ -1,4 +1,4 @@
-"""Split Tiny-ImageNet: ten tasks of twenty classes at 224 × 224, and whether the distance foretells the gain.
+"""Split Tiny-ImageNet: ten tasks of twenty classes at 224 × 224, and whether the distance predicts the gain.
 
 A ResNet-18 is trained on every task. Its body is frozen and a last layer is trained on every other task. How, and what
 the tasks are: ``tiny_training``.

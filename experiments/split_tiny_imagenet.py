@@ -121,10 +121,5 @@ def summarise(results: Path, kind: str = RANDOM) -> None:
     write(results / f"{stem(kind)}_correlations.csv", table)
 
 
-def exact_bytes(points: int, side: int) -> int:
-    """What OTDD (exact) would hold of two tasks in float64: features, and the plan with its cost."""
-    return 8 * (2 * points * side * side * 3 + 6 * points**2)
-
-
 if __name__ == "__main__":
     main()

@@ -75,7 +75,7 @@ def _against_exact(rows: Sequence[Mapping[str, str]], method: str, count: int) -
         if len(same := [i for i, row in enumerate(mine) if int(row["size"]) == size]) > 3
     ]
     points = f"{sizes[0]:,} to {sizes[-1]:,} points, {len({row['repeat'] for row in mine})} repeats"
-    return found, f"{points}; within one size {np.mean(inner):.2f}"
+    return found, f"{points}; within one size {np.mean(inner):.2f}" if inner else points
 
 
 def _agreement(results: Path) -> Iterator[Claim]:

@@ -119,15 +119,6 @@ def choice(distances: Mapping[tuple[str, str], float], gaps: Mapping[tuple[str, 
     return Choice(*(float(np.mean(part)) for part in (rhos, best, regret, blind)))
 
 
-def between_targets(gaps: Mapping[tuple[str, str], float]) -> float:
-    """What part of the variance of gaps, from (source, target), lies between targets: no ranking of sources sees it."""
-    targets = sorted({target for _, target in gaps})
-    groups = [[gap for (_, other), gap in gaps.items() if other == target] for target in targets]
-    within = np.concatenate([np.asarray(group) - np.mean(group) for group in groups])
-    whole = np.asarray(list(gaps.values()))
-    return 1 - float(np.mean(within**2) / np.var(whole))
-
-
 def mean_by(rows: Sequence[Mapping[str, str]], keys: Sequence[str], value: str) -> dict[tuple[str, ...], float]:
     """Average a column over the rows that agree in the given ones."""
     groups: dict[tuple[str, ...], list[float]] = {}

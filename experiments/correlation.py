@@ -89,7 +89,7 @@ def run(options: Options, datasets: Sequence[str] | None = None) -> None:
     sizes = SIZES[options.size]
     for name in datasets or sizes.split:
         measure_pairs(options, sizes, name)
-    if options.draw:
+    if options.draw and options.size != "paper":  # the page reads the distances at these sizes themselves
         summarise(options)
         figures.correlation(options.results)
 

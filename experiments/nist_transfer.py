@@ -1,4 +1,4 @@
-"""Transfer among the *NIST sets, and whether the distance foretells how well a source serves a target.
+"""Transfer among the *NIST sets, and whether the distance predicts how well a source serves a target.
 
 LeNet-5 is trained on every source; its convolutions are frozen and its head is trained on every target. The
 performance gap is what training on the target alone reaches, less that. How networks are trained: ``nist_training``.

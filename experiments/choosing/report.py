@@ -101,6 +101,7 @@ def ways(measured: Measured, setting: str) -> dict[str, Way]:
         found[shortlisted(count)] = of_nearest(logme, count)
         found[at_random(count)] = partial(statistics.pick_of_random, logme, count)
         found[f"transfer the {count} nearest, keep the best"] = of_nearest(judged, count)
+        found[f"transfer {count} at random, keep the best"] = partial(statistics.pick_of_random, judged, count)
     found[KEEP_ALL] = partial(statistics.pick, judged)
     return found
 

@@ -106,20 +106,8 @@ def sort_rows(rows: Rows) -> None:
 
 
 def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
-    """Sort the values of each class within every row.
-
-    Large classes are sorted as rows are. The others are sorted by NumPy, side by side: one call for
-    all classes of up to twice the same size, so that many small classes cost no more than a few.
-    """
-    sizes = np.diff(offsets)
-    kernels.sort_large_classes(rows.view(np.uint32), offsets, np.flatnonzero(sizes >= SHORT_ROW))
-    doublings = np.ceil(np.log2(sizes)).astype(np.int64)
-    for doubling in np.unique(doublings[(sizes > 1) & (sizes < SHORT_ROW)]):
-        classes = np.flatnonzero((doublings == doubling) & (sizes < SHORT_ROW))
-        together = np.empty((len(rows), len(classes), sizes[classes].max()), np.float32)
-        kernels.gather_classes(rows, offsets, classes, together)
-        together.sort(axis=2)
-        kernels.scatter_classes(together, offsets, classes, rows)
+    """Sort the values of each class within every row."""
+    kernels.sort_classes(rows.view(np.uint32), offsets)
 
 
 # ------------------------------------------------------------------ the sides of splits

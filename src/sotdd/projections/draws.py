@@ -49,14 +49,14 @@ class FurtherDraws:
     first, second
         (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
     made
-        What `make` gave, once it was asked for; empty before.
+        What `make` gave, by the degree that was asked for.
     """
 
     own: LabelTerms
     law: Moments | None
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    made: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=list, kw_only=True)
+    made: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=dict, kw_only=True)
 
     @property
     def nbytes(self) -> int:

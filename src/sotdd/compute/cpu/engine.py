@@ -175,14 +175,14 @@ class CpuEngine:
     def _make_draws(self, block: Block, degree: int) -> tuple[Doubles, NDArray[np.int64]]:
         """What draws of the label law count moments by, and the orders of these, as `FurtherDraws.make` gives them."""
         draws, count = block.draws, len(block)
-        if draws is None:
+        if draws is None or not degree:
             return np.empty((count, 0, 1)), np.empty((count, 0, 0), np.int64)
-        if not draws.made:
+        if degree not in draws.made:
             parts = [slice(start, start + _PLACES) for start in range(0, count, _PLACES)]
             found = zip(*self.workers.each(lambda part: draws.part(part).make(degree), parts), strict=True)
-            first, second = (np.concatenate(made) for made in found)
-            draws.made.append((first, second))
-        return draws.made[0]
+            counted, orders = (np.concatenate(made) for made in found)
+            draws.made[degree] = counted, orders
+        return draws.made[degree]
 
     def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""

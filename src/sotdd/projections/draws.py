@@ -136,10 +136,9 @@ class Block:
         return np.ones(len(self)) if importance is None else importance
 
     def freeze(self) -> None:
-        """Make the arrays read-only, in place: they are kept, and handed out again and again."""
-        directions = [self.features.theta] if isinstance(self.features, Directions) else []
-        for array in (*directions, self.terms.weights, self.terms.coefficients):
-            array.flags.writeable = False
+        """Make directions read-only, in place: they are kept, and handed out again and again."""
+        if isinstance(self.features, Directions):
+            self.features.theta.flags.writeable = False
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""

@@ -127,7 +127,8 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
         at, share = item
         sides, drawn = plan.draw(numbers[at]), terms.part(share)
         if isinstance(drawn, Polynomials):
-            index, offsets = np.concatenate([side.index for side in sides]), _join_offsets(sides)
+            left, right = (side.offsets for side in sides)
+            index, offsets = np.concatenate([side.index for side in sides]), np.append(left, left[-1] + right[1:])
             how = index, offsets, plan.sizes[0], drawn.weights, drawn.coefficients, drawn.limit
             kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, at])
             return
@@ -146,12 +147,6 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
         parts = _share_rows(len(values), 2 * workers.free)
         workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)
     return costs
-
-
-def _join_offsets(sides: tuple[Side, Side]) -> NDArray[np.int64]:
-    """Where classes begin in the points of one side and then of the other."""
-    left, right = (side.offsets for side in sides)
-    return np.concatenate([left, left[-1] + right[1:]])
 
 
 def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:

@@ -16,6 +16,8 @@ from sotdd.compute.kernels import moments as control_kernels
 from sotdd.compute.run import run
 from sotdd.inputs import open_pair
 from sotdd.projections import Tilted
+from sotdd.projections.draws import FurtherDraws
+from sotdd.projections.moments import Polynomials
 
 torch_engine = pytest.importorskip("sotdd.compute.torch.engine")
 
@@ -30,6 +32,9 @@ def pair():
     return a, b
 
 
+FACTORIALS = np.array([math.factorial(k) for k in range(9)])
+
+
 # ------------------------------------------------------------------ the parts
 
 
@@ -37,10 +42,12 @@ def pair():
 def test_class_moments_against_slow_code(rng, cut):
     source, order = rng.normal(size=(3, 40)).astype(np.float32), rng.permutation(40)
     offsets, rows = np.array([0, 7, 8, 40]), np.empty((3, 40), np.float32)
-    own, further, orders = rng.normal(size=(3, 5)), rng.normal(size=(3, 2, 3)), rng.integers(1, 9, size=(3, 2, 2))
+    own, weights, further = rng.normal(size=(3, 5)), rng.normal(size=(3, 2, 1)), rng.normal(size=(3, 2, 12))
+    further[:, :, 2:7:2] = 0.0
     places, values = np.empty((3, 3, 2)), np.empty((3, 5))
-    how = own[:, 0].copy(), own, further, orders
-    control_kernels.group_rows(source, order, offsets, cut, 8, *how, rows, places, values)
+    made = FurtherDraws(Polynomials(own[:, 0].copy(), own), None, weights, further).make(8)
+    how = *made, own[:, 0].copy(), own
+    control_kernels.group_rows(source, order, offsets, cut, 8, *how, rows, places, values, np.empty((3, 0)))
     np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):
         by_point = np.empty((40, 9))
@@ -52,10 +59,9 @@ def test_class_moments_against_slow_code(rng, cut):
         everything = rows[line].astype(np.float64)
         even = [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)]
         np.testing.assert_allclose(values[line], [everything.mean(), np.mean(by_point[:, 0] ** 2), *even], rtol=1e-9)
-        factorials = [math.factorial(k) for k in range(5)]
-        placed = [own[line, 0] * everything + by_point[:, 1:5] @ (own[line] * factorials)[1:]]
-        for counted, chosen in zip(further[line], orders[line], strict=True):
-            placed.append(counted[0] * everything + by_point[:, chosen] @ counted[1:])
+        placed = [own[line, 0] * everything + by_point[:, 1:5] @ (own[line] * FACTORIALS[:5])[1:]]
+        for weight, drawn in zip(weights[line, :, 0], further[line], strict=True):  # orders beyond 8 are left out
+            placed.append(weight * everything + by_point[:, 1:] @ (drawn[:9] * FACTORIALS)[1:])
         np.testing.assert_allclose(places[line], [(one.mean(), one.std()) for one in placed], rtol=1e-6)
 
 

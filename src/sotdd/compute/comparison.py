@@ -115,10 +115,14 @@ class PairCosts(Collector):
             self._refuse_lost_powers(number)
         costs, sides = self.costs[some.start : some.stop], self._sides
         costs = costs if self.weights is None else costs * self.weights
-        pairs = [self._pairs[number] for number in some] if sides else []
-        controls = [control_pair(sides[i], sides[j], self._p) for i, j in pairs] or [None] * len(some)
+        pairs = [self._pairs[number] for number in some]
+
+        def work(part: slice) -> list[Estimate]:
+            controls = [control_pair(sides[i], sides[j], self._p) if sides else None for i, j in pairs[part]]
+            return estimates(costs[part], controls)
+
         parts = [slice(start, start + _FITTED) for start in range(0, len(some), _FITTED)]
-        found = self._engine.workers.each(lambda part: estimates(costs[part], controls[part]), parts)
+        found = self._engine.workers.each(work, parts)
         return [estimate for group in found for estimate in group]
 
     def _refuse_lost_powers(self, number: int) -> None:

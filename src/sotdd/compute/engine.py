@@ -45,10 +45,6 @@ class ClassMoments:
     covariance: Any
     even: Any
 
-    def part(self, some: slice) -> ClassMoments:
-        """Those under some of the projections."""
-        return ClassMoments(self.mean[some], self.covariance[some], self.even[some])
-
 
 @dataclass(frozen=True, eq=False)
 class PointSums:

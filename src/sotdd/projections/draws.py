@@ -49,14 +49,14 @@ class FurtherDraws:
     first, second
         (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
     made
-        What `make` gave, once it was asked for; empty before.
+        What `make` gave, by the degree that was asked for.
     """
 
     own: LabelTerms
     law: Moments | None
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    made: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=list, kw_only=True)
+    made: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=dict, kw_only=True)
 
     @property
     def nbytes(self) -> int:
@@ -76,16 +76,34 @@ class FurtherDraws:
         own, first = LabelTerms.join([part.own for part in parts]), np.concatenate([part.first for part in parts])
         return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
 
-    def make(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The weight, then what moments count by (B, J, 1 + k), and the orders of these moments (B, J, k)."""
+    def make(self, degree: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """What t and moments count by under the terms and the further draws, (B, 1 + J, 1 + k), and their orders.
+
+        The orders (B, 1 + J, k) of the moments are at most ``degree`` + 1, which stands for all beyond.
+        """
+        own, (count, draws) = _list_moments(self.own.weights, self.own.coefficients), self.first.shape[:2]
         if self.law is None:
-            orders = np.arange(1, self.second.shape[2])
-            factorials = np.array([math.factorial(order) for order in orders.tolist()], np.float64)
-            counted = np.concatenate([self.first, self.second[:, :, 1:] * factorials], axis=2)
-            return counted, np.broadcast_to(orders, self.second[:, :, 1:].shape).copy()
-        first, second = (part.reshape(-1, part.shape[2]) for part in (self.first, self.second))
-        psi, orders = unit_rows(first.copy()), self.law.orders.orders(second)
-        return psi.reshape(self.first.shape), orders.reshape(self.second.shape)
+            flat = self.second.reshape(count * draws, -1)
+            more = _list_moments(self.first.reshape(-1), flat)
+        else:
+            first, second = (part.reshape(count * draws, -1) for part in (self.first, self.second))
+            more = unit_rows(first.copy()), self.law.orders.orders(second)
+        width = max(own[1].shape[1], more[1].shape[1])
+        counted, orders = np.zeros((count, 1 + draws, 1 + width)), np.zeros((count, 1 + draws, width), np.int64)
+        for which, (values, chosen) in ((slice(1), own), (slice(1, None), more)):
+            counted[:, which, : values.shape[1]] = values.reshape(count, -1, values.shape[1])
+            orders[:, which, : chosen.shape[1]] = chosen.reshape(count, -1, chosen.shape[1])
+        return counted, np.minimum(orders, degree + 1)
+
+
+def _list_moments(
+    weights: NDArray[np.float64], coefficients: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What t and moments count by (B, 1 + k) in polynomials, lowest order first, and the orders of these (B, k)."""
+    used = coefficients[:, 1:] != 0
+    orders = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())] + 1
+    scale = np.array([math.factorial(order) for order in range(coefficients.shape[1])], np.float64)
+    return np.column_stack([weights, np.take_along_axis(coefficients * scale, orders, axis=1)]), orders
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +136,9 @@ class Block:
         return np.ones(len(self)) if importance is None else importance
 
     def freeze(self) -> None:
-        """Make the arrays read-only, in place: they are kept, and handed out again and again."""
-        directions = [self.features.theta] if isinstance(self.features, Directions) else []
-        for array in (*directions, self.terms.weights, self.terms.coefficients):
-            array.flags.writeable = False
+        """Make directions read-only, in place: they are kept, and handed out again and again."""
+        if isinstance(self.features, Directions):
+            self.features.theta.flags.writeable = False
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""

@@ -177,10 +177,6 @@ class LabelTerms:
         """Where the values that classes are summarised by are cut: infinite where they are not."""
         return math.inf
 
-    def copy(self) -> Self:
-        """The same in arrays that can be written to."""
-        return replace(self, weights=self.weights.copy(), coefficients=self.coefficients.copy())
-
     def part(self, rows: slice) -> Self:
         """Some consecutive projections."""
         return replace(self, weights=self.weights[rows], coefficients=self.coefficients[rows])

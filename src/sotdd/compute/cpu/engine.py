@@ -50,6 +50,7 @@ from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -61,6 +62,9 @@ _SHARES = 16
 # What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
 # multiplications; blocks of draws; rows of places.
 _ITEM_PRODUCTS, _DRAWN, _PLACES = 1 << 25, 4, 128
+
+# Rows are finished in about this many pieces per thread, of no more than so many values.
+_ITEMS, _MOST_VALUES = 4, 1 << 20
 
 
 class CpuEngine:
@@ -155,25 +159,30 @@ class CpuEngine:
 
     def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
         """What `Sorted` has as places and values, of one dataset whose class moments are known."""
-        mean, covariance, even, terms = moments.mean, moments.covariance, moments.even, block.terms
-        values = np.column_stack([mean[:, 0], covariance[:, 0, 0] + mean[:, 0] ** 2, even])
-        if block.draws is None:
-            return [], [values]
-        further, places = self._make_draws(block), np.empty((len(block), 1 + block.draws.first.shape[1], 2))
-        moment_kernels.gaussian_places(mean, covariance, even, terms.weights, terms.coefficients, *further, places)
-        return [places], [values]
+        mean, covariance, even = moments.mean, moments.covariance, moments.even
+        counted, orders = self._make_draws(block, mean.shape[1] - 1)
+        wide = np.zeros((*counted.shape[:2], mean.shape[1] + 1))  # orders beyond are in the last column
+        wide[:, :, 0] = counted[:, :, 0]
+        lines, draws = np.ogrid[: wide.shape[0], : wide.shape[1]]
+        for moment in range(orders.shape[2]):
+            wide[lines, draws, orders[:, :, moment]] += counted[:, :, moment + 1]
+        terms = wide[:, :, :-1]
+        within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - covariance[:, 0, 0])
+        variances = ((terms @ covariance) * terms).sum(axis=2) + terms[:, :, 0] ** 2 * within[:, None]
+        places = np.stack([(terms @ mean[:, :, None])[:, :, 0], np.sqrt(np.maximum(0.0, variances))], axis=2)
+        return [places], [np.column_stack([mean[:, 0], covariance[:, 0, 0] + mean[:, 0] ** 2, even])]
 
-    def _make_draws(self, block: Block) -> tuple[Doubles, NDArray[np.int64]]:
-        """What further draws of the label law count moments by, (B, J, 1 + k), and the orders of these, (B, J, k)."""
+    def _make_draws(self, block: Block, degree: int) -> tuple[Doubles, NDArray[np.int64]]:
+        """What draws of the label law count moments by, and the orders of these, as `FurtherDraws.make` gives them."""
         draws, count = block.draws, len(block)
-        if draws is None:
+        if draws is None or not degree:
             return np.empty((count, 0, 1)), np.empty((count, 0, 0), np.int64)
-        if not draws.made:
+        if degree not in draws.made:
             parts = [slice(start, start + _PLACES) for start in range(0, count, _PLACES)]
-            found = zip(*self.workers.each(lambda part: draws.part(part).make(), parts), strict=True)
-            first, second = (np.concatenate(made) for made in found)
-            draws.made.append((first, second))
-        return draws.made[0]
+            found = zip(*self.workers.each(lambda part: draws.part(part).make(degree), parts), strict=True)
+            counted, orders = (np.concatenate(made) for made in found)
+            draws.made[degree] = counted, orders
+        return draws.made[degree]
 
     def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
@@ -235,14 +244,16 @@ class CpuEngine:
         sort: bool,
     ) -> list[Doubles]:
         """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
-        parts = [(layout, part) for layout in layouts for part in _cut_rows(len(block), layout.data.n_points)]
+        total = len(block) * sum(layout.data.n_points for layout in layouts)
+        values = min(max(ITEM_VALUES, total // (_ITEMS * self.workers.count)), _MOST_VALUES)
+        parts = [(layout, part) for layout in layouts for part in _cut_rows(len(block), layout.data.n_points, values)]
         self._project(layouts, here, block.features, scaler, tile)
         if before_sorting is not None:
             rows = [layout.rows[: len(block)] for layout in layouts]
             before_sorting(Projected(self, here, block, rows))
         if not sort:
             return []
-        further = self._make_draws(block)
+        further = self._make_draws(block, max((layout.degree for layout in layouts), default=0))
         terms = self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
         return [
             np.concatenate([part for (owner, _), part in zip(parts, terms, strict=True) if owner is layout])
@@ -286,9 +297,9 @@ def _share_blocks(data: LabelledData) -> list[list[slice]]:
     return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
-def _cut_rows(count: int, n_points: int) -> list[slice]:
+def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slice]:
     """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
-    size = max(1, ITEM_VALUES // n_points)
+    size = max(1, values // n_points)
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
@@ -297,15 +308,19 @@ def _finish(
 ) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows, drawn, first = layout.rows[part], block.terms.part(part), start + part.start
-    how = layout.order, layout.offsets, drawn.limit, layout.degree
-    more = drawn.weights, drawn.coefficients, further[0][part], further[1][part]
-    moment_kernels.group_rows(rows, *how, *more, rows, layout.places[part], layout.values[part])
-    terms = find_class_terms(rows, layout.offsets, drawn)
+    how = layout.order, layout.offsets, drawn.limit, layout.degree, further[0][part], further[1][part]
+    fused = isinstance(drawn, Polynomials)
+    terms = np.empty((len(rows), len(layout.offsets) - 1 if fused else 0))
+    made = rows, layout.places[part], layout.values[part], terms
+    moment_kernels.group_rows(rows, *how, drawn.weights, drawn.coefficients, *made)
+    if not fused:
+        terms = find_class_terms(rows, layout.offsets, drawn)
     fits = (np.abs(terms) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
     if not fits.all():
         line = int(np.argmin(fits))
         raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, first + line)
-    kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
+    if not fused:
+        kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)
     else:

@@ -106,20 +106,8 @@ def sort_rows(rows: Rows) -> None:
 
 
 def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
-    """Sort the values of each class within every row.
-
-    Large classes are sorted as rows are. The others are sorted by NumPy, side by side: one call for
-    all classes of up to twice the same size, so that many small classes cost no more than a few.
-    """
-    sizes = np.diff(offsets)
-    kernels.sort_large_classes(rows.view(np.uint32), offsets, np.flatnonzero(sizes >= SHORT_ROW))
-    doublings = np.ceil(np.log2(sizes)).astype(np.int64)
-    for doubling in np.unique(doublings[(sizes > 1) & (sizes < SHORT_ROW)]):
-        classes = np.flatnonzero((doublings == doubling) & (sizes < SHORT_ROW))
-        together = np.empty((len(rows), len(classes), sizes[classes].max()), np.float32)
-        kernels.gather_classes(rows, offsets, classes, together)
-        together.sort(axis=2)
-        kernels.scatter_classes(together, offsets, classes, rows)
+    """Sort the values of each class within every row."""
+    kernels.sort_classes(rows.view(np.uint32), offsets)
 
 
 # ------------------------------------------------------------------ the sides of splits
@@ -139,7 +127,8 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
         at, share = item
         sides, drawn = plan.draw(numbers[at]), terms.part(share)
         if isinstance(drawn, Polynomials):
-            index, offsets = np.concatenate([side.index for side in sides]), _join_offsets(sides)
+            left, right = (side.offsets for side in sides)
+            index, offsets = np.concatenate([side.index for side in sides]), np.append(left, left[-1] + right[1:])
             how = index, offsets, plan.sizes[0], drawn.weights, drawn.coefficients, drawn.limit
             kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, at])
             return
@@ -158,12 +147,6 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
         parts = _share_rows(len(values), 2 * workers.free)
         workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)
     return costs
-
-
-def _join_offsets(sides: tuple[Side, Side]) -> NDArray[np.int64]:
-    """Where classes begin in the points of one side and then of the other."""
-    left, right = (side.offsets for side in sides)
-    return np.concatenate([left, left[-1] + right[1:]])
 
 
 def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:

@@ -152,7 +152,6 @@ class Draws:
                 self.begin(later)
             futures, name, kept = self._begun.popleft()
             block = Block.join([drawing.result() for drawing in futures])
-            block = replace(block, terms=block.terms.copy())  # loops are compiled once more for arrays that are kept
             del futures  # which hold what was drawn
             if kept is not None:
                 block = replace(block, draws=kept)

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from sotdd.compute.engine import LARGEST_TERM
+from sotdd.compute.kernels.rows import shift, sum_polynomial
 from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 
 # --------------------------------------------------------------------------- points
@@ -71,92 +73,52 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
 
 
 @step
-def _sum_up(
-    row: Floats,
-    offsets: Integers,
-    cut: np.float32,
-    powers: Doubles,
-    moments: Doubles,
-    centre: Doubles,
-    products: Doubles,
-    even: Doubles,
-) -> None:
+def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, known: Doubles, even: Doubles) -> None:
     """Sum up what is known of the classes of a row (n,): the mean of t, then moments of orders 1, …, D, t cut to ±cut.
 
-    Write their mean (D + 1,) and covariance (D + 1, D + 1) over points, of which the lower half; also the means (3,)
-    over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
+    Write their mean over points (D + 1,) to known[0], and their covariance (D + 1, D + 1) to the rows from 1 on; beyond
+    are zeros. Also the means (3,) over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
     """
-    n, known = row.size, centre.size
-    centre[:], products[:, :], even[:] = 0.0, 0.0, 0.0
+    n, degree = row.size, known.shape[1] - 1
+    centre, moments = known[0], known[-1, :degree]
+    known[:, :], even[:] = 0.0, 0.0
     for c in range(offsets.size - 1):
         members = row[offsets[c] : offsets[c + 1]]
         _class_moments(members, cut, powers, moments, even)
         share = members.size / n
-        for i in range(known):
+        for i in range(degree):
             weighted = share * moments[i]
             centre[i] += weighted
             for j in range(i + 1):
-                products[i, j] += weighted * moments[j]
+                known[i + 1, j] += weighted * moments[j]
     even[0], even[1], even[2] = even[0] / (2.0 * n), even[1] / (24.0 * n), even[2] / (720.0 * n)
-    for i in range(known):
+    for i in range(degree):
         for j in range(i + 1):
-            products[i, j] -= centre[i] * centre[j]
+            known[i + 1, j] -= centre[i] * centre[j]
+            known[j + 1, i] = known[i + 1, j]
+        moments[i] = 0.0
 
 
 @step
-def _place(
-    centre: Doubles,
-    products: Doubles,
-    even: Doubles,
-    weight: float,
-    drawn: Doubles,
-    further: Doubles,
-    drawn_orders: Integers,
-    factorials: Doubles,
-    orders: Integers,
-    values: Doubles,
-    out: Doubles,
-) -> None:
-    """Write mean and standard deviation (1 + J, 2) of a dataset's projected points under 1 + J draws of label terms.
+def _place(known: Doubles, even: Doubles, counted: Doubles, orders: Integers, out: Doubles) -> None:
+    """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
 
-    The first draw is a weight and the coefficients of a polynomial, lowest order first. Of each other one, further
-    (J, 1 + k) has the weight and what moments of the orders drawn (J, k) count by. Orders beyond D are left out.
-    factorials, orders and values are for use meanwhile.
+    counted (J, 1 + k) are what t and moments of these orders (J, k) count by. Orders beyond those known find zeros.
     """
-    known = centre.size
-    # Of the variance of t, what lies within classes: the rest comes with the class means.
-    within = max(0.0, 2 * even[0] - centre[0] * centre[0] - products[0, 0])
+    centre, products = known[0], known[1:]
+    # Of the variance of t, all of it: what lies within classes, and what comes with the class means.
+    spread = max(products[0, 0], 2 * even[0] - centre[0] * centre[0])
     for draw in range(out.shape[0]):
-        count = 1
-        orders[0], values[0] = 0, weight if draw == 0 else further[draw - 1, 0]
-        if draw == 0:
-            for k in range(1, min(known, drawn.size)):
-                orders[count], values[count] = k, drawn[k] * factorials[k]
-                count += int(drawn[k] != 0.0)
-        else:
-            for k in range(drawn_orders.shape[1]):
-                order = drawn_orders[draw - 1, k]
-                orders[count], values[count] = min(order, known - 1), further[draw - 1, k + 1]
-                count += int(order < known)
-        place, variance = 0.0, values[0] * values[0] * within
-        for i in range(count):
-            at, value = orders[i], values[i]
+        weight = counted[draw, 0]
+        place, variance = weight * centre[0], weight * weight * spread
+        for i in range(orders.shape[1]):
+            value, at = counted[draw, i + 1], orders[draw, i]
             place += value * centre[at]
-            half = 0.5 * value * products[at, at]
+            half = 0.5 * value * products[at, at] + weight * products[at, 0]
             for j in range(i):
-                half += values[j] * products[max(at, orders[j]), min(at, orders[j])]
+                half += counted[draw, j + 1] * products[at, orders[draw, j]]
             variance += 2 * value * half
         out[draw, 0], out[draw, 1] = place, math.sqrt(max(0.0, variance))
-
-
-@step
-def _factorials(known: int) -> Doubles:
-    """K! for k below this."""
-    found = np.empty(known)
-    found[0] = 1.0
-    for k in range(1, known):
-        found[k] = found[k - 1] * k
-    return found
 
 
 @kernel
@@ -166,49 +128,43 @@ def group_rows(
     offsets: Integers,
     cut: float,
     degree: int,
+    counted: Doubles,
+    orders: Integers,
     weights: Doubles,
     coefficients: Doubles,
-    further: Doubles,
-    orders: Integers,
     out: Floats,
     places: Doubles,
     values: Doubles,
+    terms: Doubles,
 ) -> None:
-    """Bring the points of each row together by class, and write what controls are made of.
+    """Bring the points of each row together by class, write what controls are made of, and shift them by class.
 
-    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. places
-    (B, 1 + J, 2) are means and standard deviations under the draws that weights (B,), coefficients (B, D'), further
-    (B, J, 1 + k) and orders (B, J, k) tell; values (B, 5) the mean of t, the mean square of class means, and the even
-    moments. Class moments are taken up to ``degree``. What is not wanted has no rows or no columns.
+    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. Class
+    moments are taken up to ``degree``, D. places (B, J, 2) are means and standard deviations under draws of label terms
+    that counted (B, J, 1 + k) and orders (B, J, k) up to D + 1 tell; values (B, 5) the mean of t, the mean square of
+    class means, and the even moments. terms (B, C) are those of polynomials; rows with one that is too large stay as
+    they are. What is not wanted has no rows or no columns. All is done to one row before the next, in fast caches.
     """
-    n, known = index.size, degree + 1
-    row, powers, moments = np.empty(n, np.float32), np.empty(n), np.empty(known)
-    centre, products, even, factorials = np.empty(known), np.empty((known, known)), np.empty(3), _factorials(known)
-    chosen, counted = np.empty(known + orders.shape[2] + 1, np.int64), np.empty(known + orders.shape[2] + 1)
+    n, even = index.size, np.empty(3)
+    row, powers, known = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 2))
     for line in range(out.shape[0]):
         for i in range(n):
             row[i] = source[line, index[i]]
+        if degree > 0:
+            _sum_up(row, offsets, np.float32(cut), powers, known, even)
+            values[line, 0], values[line, 1] = known[0, 0], known[1, 0] + known[0, 0] * known[0, 0]
+            values[line, 2], values[line, 3], values[line, 4] = even[0], even[1], even[2]
+            _place(known, even, counted[line], orders[line], places[line])
+        if terms.shape[1] > 0:
+            sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), powers, terms[line])
+            fits = True
+            for c in range(terms.shape[1]):
+                terms[line, c] /= offsets[c + 1] - offsets[c]
+                fits &= abs(terms[line, c]) < LARGEST_TERM
+            if fits:
+                shift(row, offsets, weights[line], terms[line])
         for i in range(n):
             out[line, i] = row[i]
-        if degree == 0:
-            continue
-        _sum_up(row, offsets, np.float32(cut), powers, moments, centre, products, even)
-        values[line, 0], values[line, 1] = centre[0], products[0, 0] + centre[0] * centre[0]
-        values[line, 2], values[line, 3], values[line, 4] = even[0], even[1], even[2]
-        if places.shape[1] > 0:
-            _place(
-                centre,
-                products,
-                even,
-                weights[line],
-                coefficients[line],
-                further[line],
-                orders[line],
-                factorials,
-                chosen,
-                counted,
-                places[line],
-            )
 
 
 @kernel
@@ -222,37 +178,6 @@ def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even:
             _class_moments(members, np.float32(cut), powers, sums[line, c], even[line])
             for k in range(sums.shape[2]):
                 sums[line, c, k] *= members.size
-
-
-@kernel
-def gaussian_places(
-    mean: Doubles,
-    covariance: Doubles,
-    even: Doubles,
-    weights: Doubles,
-    coefficients: Doubles,
-    further: Doubles,
-    orders: Integers,
-    out: Doubles,
-) -> None:
-    """Write what `group_rows` says of places (B, 1 + J, 2), from means, covariances and even moments of classes."""
-    known = mean.shape[1]
-    factorials, room = _factorials(known), known + orders.shape[2] + 1
-    chosen, counted = np.empty(room, np.int64), np.empty(room)
-    for line in range(out.shape[0]):
-        _place(
-            mean[line],
-            covariance[line],
-            even[line],
-            weights[line],
-            coefficients[line],
-            further[line],
-            orders[line],
-            factorials,
-            chosen,
-            counted,
-            out[line],
-        )
 
 
 @exact_kernel

@@ -21,6 +21,8 @@ _TILE = 1024
 
 # Rows and classes shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
 SHORT_ROW = 1024
+# As few as this are put in their place one by one.
+_FEW = 32
 
 _SIGN = np.uint32(0x80000000)
 
@@ -34,7 +36,7 @@ def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doub
 
 
 @step
-def _sum_polynomial(
+def sum_polynomial(
     row: Floats, offsets: Integers, drawn: Doubles, low: np.float32, high: np.float32, values: Doubles, sums: Doubles
 ) -> None:
     """Write the sums (C,) of a row's polynomial over each class; ``values`` (n,) is for its values meanwhile."""
@@ -69,11 +71,11 @@ def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, cut: floa
     """
     values = np.empty(rows.shape[1])
     for line in range(rows.shape[0]):
-        _sum_polynomial(rows[line], offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, sums[line])
+        sum_polynomial(rows[line], offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, sums[line])
 
 
 @step
-def _shift(row: Floats, offsets: Integers, weight: float, terms: Doubles) -> None:
+def shift(row: Floats, offsets: Integers, weight: float, terms: Doubles) -> None:
     """Turn a row of feature projections into data point projections, class by class."""
     for c in range(offsets.size - 1):
         members, term = row[offsets[c] : offsets[c + 1]], terms[c]
@@ -85,19 +87,29 @@ def _shift(row: Floats, offsets: Integers, weight: float, terms: Doubles) -> Non
 def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles) -> None:
     """Turn feature projections into data point projections: weight * t + the term of its class."""
     for line in range(rows.shape[0]):
-        _shift(rows[line], offsets, weights[line], terms[line])
+        shift(rows[line], offsets, weights[line], terms[line])
 
 
 # --------------------------------------------------------------------------- classes
 
 
 @step
-def _sort(row: Bits, spare: Bits, counts: Bits) -> None:
-    """Sort the values of a row, in place: three passes over 11-bit digits, or four over 8-bit ones of a short row.
+def _insert(row: Bits, spare: Bits) -> None:
+    """Sort a few values, in place: each goes where it belongs among those before it."""
+    for i in range(row.size):
+        key = row[i] ^ (np.uint32(np.int32(row[i]) >> np.int32(31)) | _SIGN)
+        j = i
+        while j > 0 and spare[j - 1] > key:
+            spare[j] = spare[j - 1]
+            j -= 1
+        spare[j] = key
+    for i in range(row.size):
+        row[i] = spare[i] ^ (((spare[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
 
-    The bits of a float order like an unsigned integer once negative numbers are inverted and the sign of the others is
-    set. counts (4, 2048) and spare (n,) are for use meanwhile.
-    """
+
+@step
+def _deal(row: Bits, spare: Bits, counts: Bits) -> None:
+    """Sort many values, in place: three passes over 11-bit digits, or four over 8-bit ones of a short row."""
     width = np.uint32(11) if row.size >= SHORT_ROW else np.uint32(8)
     digits, mask = 3 if row.size >= SHORT_ROW else 4, (np.uint32(1) << width) - np.uint32(1)
     for digit in range(digits):
@@ -128,34 +140,26 @@ def _sort(row: Bits, spare: Bits, counts: Bits) -> None:
         row[i] = source[i] ^ (((source[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
 
 
+@step
+def sort(row: Bits, spare: Bits, counts: Bits) -> None:
+    """Sort the values of a row, in place; spare (n,) and counts (4, 2048) are for use meanwhile.
+
+    The bits of a float order like an unsigned integer once negative numbers are inverted and the sign of the others is
+    set.
+    """
+    if row.size <= _FEW:
+        _insert(row, spare)
+    else:
+        _deal(row, spare, counts)
+
+
 @kernel
-def sort_large_classes(bits: Bits, offsets: Integers, classes: Integers) -> None:
-    """Sort the values of these classes within every row (B, n), in place."""
+def sort_classes(bits: Bits, offsets: Integers) -> None:
+    """Sort the values of each class within every row (B, n), in place."""
     spare, counts = np.empty(bits.shape[1], np.uint32), np.empty((4, 2048), np.uint32)
     for line in range(bits.shape[0]):
-        for c in classes:
-            _sort(bits[line, offsets[c] : offsets[c + 1]], spare, counts)
-
-
-@kernel
-def gather_classes(rows: Floats, offsets: Integers, classes: Integers, out: Floats) -> None:
-    """Copy the values of these classes out of rows (B, n) into out (B, classes, width), infinity behind them."""
-    for line in range(rows.shape[0]):
-        for number in range(classes.size):
-            members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
-            values = out[line, number]
-            for i in range(values.size):
-                values[i] = members[i] if i < members.size else np.float32(np.inf)
-
-
-@kernel
-def scatter_classes(values: Floats, offsets: Integers, classes: Integers, rows: Floats) -> None:
-    """Copy values (B, classes, width) back to where ``gather_classes`` took them from."""
-    for line in range(rows.shape[0]):
-        for number in range(classes.size):
-            members, ordered = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]], values[line, number]
-            for i in range(members.size):
-                members[i] = ordered[i]
+        for c in range(offsets.size - 1):
+            sort(bits[line, offsets[c] : offsets[c + 1]], spare, counts)
 
 
 @kernel
@@ -282,12 +286,12 @@ def split_rows(
         source = rows[line]
         for i in range(index.size):
             row[i] = source[index[i]]
-        _sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, terms)
+        sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, terms)
         for c in range(terms.size):
             terms[c] /= offsets[c + 1] - offsets[c]
-        _shift(row, offsets, weights[line], terms)
+        shift(row, offsets, weights[line], terms)
         for side in range(2):  # one place for both, since each is compiled anew
-            _sort(bits[:n] if side == 0 else bits[n:], spare, counts)
+            sort(bits[:n] if side == 0 else bits[n:], spare, counts)
         write_costs(row[:n], row[n:], left, right, width, orders, out[line])
 
 

@@ -42,7 +42,7 @@ def read_tables(text: str) -> dict[str, list[list[str]]]:
         if not line.startswith("|"):
             above, rows = line.strip("*#: "), None
         elif rows is None:
-            rows = tables.setdefault(above, [])
+            rows = tables[above if above not in tables else f"{above} {len(tables) + 1}"] = []
         if rows is not None and not re.fullmatch(r"[|:\- ]+", line):
             rows.append([cell.strip() for cell in line[1:-1].split("|")])
     return tables

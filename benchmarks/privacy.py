@@ -102,7 +102,7 @@ def main() -> None:
     options = parser.parse_args()
     draws = 3 if options.quick else 8
     data = sets(options.data, 4000 if options.quick else 70_000)
-    print(by_budget(data, draws), end="\n\n")
+    print("**By budget**", by_budget(data, draws), "**By size**", sep="\n\n", end="\n\n")
     print(by_size(data, draws, (1000, 4000) if options.quick else (2000, 10_000, 70_000)))
 
 

@@ -1,9 +1,9 @@
-"""Results that are older than the code they measure: python -m benchmarks.status [--record NAME PATHS COMMAND...].
+"""Results that are older than the code they measure: python -m benchmarks.status, with --record or --confirm.
 
 A result is a JSON file with the command, commit, machine and date of a run, and the paths that its numbers depend on
-(``measures``). ``--record`` runs a command and keeps the Markdown tables that it prints in ``benchmarks/results``, from
-where the directive ``{result}`` puts them into pages. Where a later change is known to leave the numbers alone, the
-entry ``confirmed`` has the commit up to which that is so, and how it is known.
+(``measures``). ``--record NAME PATHS COMMAND...`` runs a command and keeps the Markdown tables that it prints in
+``benchmarks/results``, from where the directive ``{result}`` puts them into pages. Where later changes are known to
+leave the numbers alone, ``--confirm FILE HOW`` says so in the file, up to the present commit.
 """
 
 import json
@@ -42,7 +42,7 @@ def read_tables(text: str) -> dict[str, list[list[str]]]:
         if not line.startswith("|"):
             above, rows = line.strip("*#: "), None
         elif rows is None:
-            rows = tables.setdefault(above, [])
+            rows = tables[above if above not in tables else f"{above} {len(tables) + 1}"] = []
         if rows is not None and not re.fullmatch(r"[|:\- ]+", line):
             rows.append([cell.strip() for cell in line[1:-1].split("|")])
     return tables
@@ -62,12 +62,20 @@ def record(path: Path, measures: list[str], command: list[str]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def confirm(path: Path, how: str) -> None:
+    """Say in a result that its numbers are those of the present commit, and how that is known."""
+    result = json.loads(path.read_bytes())
+    result["confirmed"] = {"commit": ask_git("rev-parse", "--short", "HEAD"), "how": how}
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def find_newer(result: dict[str, Any]) -> list[str]:
     """The commits after a result's own that changed what it measures; a commit that is not known counts by its date."""
     last = (result.get("confirmed") or result)["commit"]
     known = ask_git("cat-file", "-t", last) == "commit"
     since = f"{last}..HEAD" if known else f"--since={result['date']}T23:59:59"
-    return ask_git("log", "--format=%h %s", since, "--", *result.get("measures", ["src/sotdd"])).splitlines()
+    paths = result.get("measures", ["src/sotdd"])
+    return ask_git("log", "--no-merges", "--format=%h %s", since, "--", *paths).splitlines()
 
 
 def list_old() -> Iterator[str]:
@@ -82,5 +90,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--record"]:
         name, paths, *asked = sys.argv[2:]
         record(ROOT / "benchmarks" / "results" / f"{name}.json", paths.split(","), asked)
+    elif sys.argv[1:2] == ["--confirm"]:
+        confirm(Path(sys.argv[2]), sys.argv[3])
     else:
         print("\n".join(list_old()) or "No result is older than the code it measures.")

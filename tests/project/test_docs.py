@@ -10,6 +10,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from benchmarks import history
 
 import sotdd
 
@@ -25,6 +26,7 @@ PAGES = sorted(
 SLOW = {"drift", "federated", "sketches", "sklearn", "torchmetrics"}
 
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RESULT = re.compile(r"^```\{result\} (\S+) ?(.*)\n(?::columns: (.*)\n)?```$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -77,6 +79,17 @@ def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     failed, tried = doctest.DocTestRunner(checker=Nearly(), optionflags=FLAGS).run(session, out=said.append)
     assert tried == len(shown) > 0
     assert not failed, "".join(said)
+
+
+def test_pages_show_results_that_are_there():
+    shown = [(page, *found) for page in PAGES for found in RESULT.findall(page.read_text(encoding="utf-8"))]
+    assert shown
+    for page, name, title, columns in shown:
+        path = ROOT / "benchmarks" / "results" / f"{name}.json"
+        tables = (history.show(history.read()) if name == "history" else json.loads(path.read_bytes()))["tables"]
+        head = next((table[0] for key, table in tables.items() if title in key), None)
+        assert head, f"{named(page)} shows a table {title!r} that {name} does not have"
+        assert set(filter(None, columns.split("; "))) <= set(head), named(page)
 
 
 def test_measured_numbers_of_the_readme_are_those_of_result_files():

@@ -206,6 +206,9 @@ def permute(
     rejection, if none of them is as far: that has a chance of at most a tenth of the level, which is added to every
     p-value that comes later. So all p-values stay as rare as they say, whatever one look has to do with another.
     """
+    count = projections.n_projections
+    what = f"{say_count(n_permutations, 'split')} through {say_count(count, 'projection')}"
+    check_fits(8 * n_permutations * count * 2 * len(ORDERS), what, "n_permutations", n_permutations)
     looks, spent = [(_FIRST_LOOK, _SETTLED)], 0.0
     if level is not None:
         most = max(_LATE_LOOK, math.ceil(1 / (_SPENT * level)) - 1)
@@ -242,8 +245,6 @@ def _look(
 ) -> tuple[TwoSampleTest, list[NDArray[np.float64]]]:
     """The test by this many permutations, and what they cost; ``known`` is what the first of them cost."""
     count = projections.n_projections
-    what = f"{say_count(n_permutations, 'split')} through {say_count(count, 'projection')}"
-    check_fits(8 * n_permutations * count * 2 * len(ORDERS), what, "n_permutations", n_permutations)
     plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
     plan = replace(plan, actual=True, n_projections=count)
     near = replace(plan, near=FARTHEST, orders=ORDERS)

@@ -246,7 +246,8 @@ class DriftReference(Received):
         data = self.open_batch(batch)
         points, sides, _ = self._put_beside(data)
         whole = bool(sides) and len(sides[0].codes) == points.n_points + data.n_points
-        columns = pool_columns(sides, self.label_names == "match") if whole else None
+        with_names = self.label_names == "match" and len(self.classes) > 1
+        columns = pool_columns(sides, with_names) if whole else None
         pair = points, _bring_near(data, self.projections.scaler)
         engine = choose_engine(device, [pair[1]], self.projections.n_projections)
         with report_progress(progress, "Permuting") as report, engine as active:

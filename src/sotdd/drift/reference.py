@@ -269,7 +269,7 @@ class DriftReference(Received):
         >>> rng = np.random.default_rng(0)
         >>> reference = sotdd.DriftReference.fit(rng.normal(size=(300, 4)), with_sketch=True)
         >>> reference.distance(rng.normal(1, 1, size=(200, 4)))
-        0.8378 ± 0.0043, beyond noise (floor 0.096) (s-OTDD, p=2, 1,000 projections)
+        0.8379 ± 0.0043, beyond noise (floor 0.109) (s-OTDD, p=2, 1,000 projections)
         """
         data, recipe = self.open_batch(batch), self.projections
         if self.sketch is not None:

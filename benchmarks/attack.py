@@ -9,7 +9,7 @@ Four parts, each of numbered cases, so that ``--seed NUMBER --calls 1`` repeats 
 
 A case may give a plausible result or refuse in one line. Anything else is a finding: another exception, a warning, NaN,
 a changed random state, half a file, the end of the process, more than a minute or more than 2 GB. What needs a library
-that is not installed is skipped and counted as such.
+that is not installed is skipped and counted as such. ``benchmarks/attack.json`` has the counts of the last whole run.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import os
 import platform
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from multiprocessing.connection import Connection, wait
@@ -295,13 +297,20 @@ def spread_cases(wanted: dict[str, int], seed: int) -> Iterator[Case]:
     return ((part, number) for _, part, number in sorted(shares))
 
 
-def find_versions() -> dict[str, str]:
-    """The versions of what was attacked; libraries that are missing are missing here."""
-    found = {"sotdd": sotdd.__version__, "python": platform.python_version(), "system": platform.platform()}
+def describe_run(arguments: Sequence[str]) -> dict[str, Any]:
+    """What was attacked, when and where; libraries that are missing are missing here."""
+    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    found = {"sotdd": sotdd.__version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
-    return found
+    return {
+        "command": shlex.join(["python", "-m", "benchmarks.attack", *arguments]),
+        "commit": asked.stdout.strip() or "not a checkout",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": found,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -325,8 +334,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for part, counts in tally.counts.items():
         print(f"{part}: {counts.total():,} cases: " + ", ".join(f"{n:,} {said}" for said, n in counts.most_common()))
     if asked.json is not None:
-        spent = {"seconds": round(time.monotonic() - begin), "processes": asked.processes, "seed": asked.seed}
-        content = {"versions": find_versions(), **spent, "counts": tally.counts, "findings": tally.findings}
+        content = {
+            **describe_run(sys.argv[1:] if arguments is None else arguments),
+            "seconds": round(time.monotonic() - begin),
+            "counts": tally.counts,
+            "findings": tally.findings,
+        }
         asked.json.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
 
 

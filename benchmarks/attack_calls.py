@@ -160,7 +160,7 @@ CALLS = (
 ODD = (
     "0", "-1", "3", "10**30", "-10**30", "10**400", "0.5", "1e-320", "1e200", "nan", "inf", "True", "None", "''",
     "'x'", "'\\0'", "'é' * 300", "b'x'", "()", "[]", "{}", "object()", "1j", "Decimal('sNaN')",
-    "Fraction(1, 3)", "datetime.date(2020, 1, 1)", "uint8(2)", "np.str_('x')", "np.datetime64('NaT')", "array(4)",
+    "Fraction(1, 3)", "datetime.date(2020, 1, 1)", "uint8(2)", "np.str_('x')", "np.datetime64('NaT', 'D')", "array(4)",
     "array([1, 2])", "array(None)", "np.ma.masked", "[[1]]", "[None]", "{'a': 1}", "Path('x')", "io.BytesIO(b'x')",
     "slice(0, 2)", "iter([1])", "sotdd", "lambda *a, **k: None", "pd.NA", "torch.tensor(2)", "pair()",
     "seen_through()", "in_sketch()",

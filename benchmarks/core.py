@@ -1,4 +1,4 @@
-"""The CPU engine against its promises: python -m benchmarks.core [--quick] [--markdown FILE] [--history].
+"""The CPU engine against its promises: python -m benchmarks.core [--quick] [--only NAMES] [--json FILE].
 
 Every line compares two things measured in the same run, turn by turn, since machines are noisy.
 """
@@ -6,6 +6,7 @@ Every line compares two things measured in the same run, turn by turn, since mac
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
@@ -13,7 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import product as product_of
 from pathlib import Path
 from typing import Any
 
@@ -211,8 +213,21 @@ def cores(turns: int, n: int = 10_000, d: int = 784) -> list[Line]:
     for what, call in calls.items():
         one, *more = turn_by_turn(*(lambda count=count, call=call: limit(count, call) for count in counts), turns=turns)
         ratios = ", ".join(f"{one / seconds:.1f} × on {count}" for count, seconds in zip(counts[1:], more, strict=True))
-        lines.append(Line(f"one core / more: {what}", ratios, "≥ half", one >= counts[-1] / 2 * more[-1]))
+        measured = f"{ratios} ({one:.2f} s → {more[-1]:.3f} s)"
+        lines.append(Line(f"one core / more: {what}", measured, "≥ half", one >= counts[-1] / 2 * more[-1]))
     return lines
+
+
+def noise_floor(turns: int, n: int = 60_000, d: int = 784) -> list[Line]:
+    """A distance with its noise floor against the distance alone, on all cores."""
+    pair = labelled(n, d), labelled(n, d, seed=1)
+    with_floor, alone = turn_by_turn(
+        lambda: sotdd.distance(*pair, noise_floor=True, device="cpu"),
+        lambda: sotdd.distance(*pair, device="cpu"),
+        turns=turns,
+    )
+    measured = f"{with_floor / alone:.1f} × ({with_floor:.2f} s against {alone:.2f} s)"
+    return [Line(f"with its noise floor / alone (n = m = {n:,})", measured, "≤ 0.8 s", with_floor <= 0.8)]
 
 
 def cold_start() -> list[Line]:
@@ -248,10 +263,12 @@ def small_call(turns: int) -> list[Line]:
 
 
 def gate(turns: int) -> list[Line]:
-    """What `sotdd check` does with a batch and a reference, against the distance of the two."""
+    """What `sotdd check` does with a batch and a reference, against the distance of the two: as it was, and moved."""
     lines = []
-    for rows, kept, classes, most in ((300, 4000, 10, 1.0), (2000, 20_000, 10, 4.0), (300, 4000, 200, 4.0)):
-        batch, reference = labelled(rows, 16, classes, seed=1), labelled(kept, 16, classes)
+    sizes = (300, 4000, 10, 1.0), (2000, 20_000, 10, 4.0), (300, 4000, 200, 4.0)
+    for (rows, kept, classes, most), moved in product_of(sizes, (0.0, 0.2)):
+        (x, y), reference = labelled(rows, 16, classes, seed=1), labelled(kept, 16, classes)
+        batch = x + np.float32(moved), y
         drift = sotdd.DriftReference.fit(reference)
         known, opened = Gate("reference", drift), drift.open_batch(batch)
         seconds, distance = turn_by_turn(
@@ -259,7 +276,8 @@ def gate(turns: int) -> list[Line]:
             lambda reference=reference, batch=batch: sotdd.distance(reference, batch),
             turns=turns,
         )
-        what = f"the gate: {rows:,} rows against {kept:,}, {classes} classes / their distance"
+        how = "moved, " if moved else ""
+        what = f"the gate: {rows:,} rows against {kept:,}, {how}{classes} classes / their distance"
         lines.append(Line(what, f"{seconds / distance:.0f} × ({seconds:.2f} s)", f"≤ {most:g} s", seconds <= most))
     return lines
 
@@ -314,34 +332,40 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer turns, smaller memory test")
+    parser.add_argument("--only", help="names of sections, with commas between")
+    parser.add_argument("--json", type=Path, help="also write what was measured to this file, after each section")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     parser.add_argument("--history", action="store_true", help="also keep the run: see benchmarks/history.py")
     options = parser.parse_args()
     turns = 3 if options.quick else 9
     print(machine())
     lines: list[Line] = []
-    sections: list[Callable[[], list[Line]]] = [
-        lambda: product(turns),
-        lambda: product(max(2, turns // 3), d=3072, most=0.5),
-        lambda: default_call(turns),
-        lambda: fitting(max(2, turns // 3)),
-        lambda: against_torch(turns),
-        lambda: classes(turns),
-        lambda: growth(turns),
-        lambda: cores(max(2, turns // 3)),
-        cold_start,
-        lambda: small_call(turns),
-        lambda: gate(max(2, turns // 3)),
-        lambda: command_line(turns),
-        lambda: memory(count=1000 if options.quick else 10_000),
-    ]
-    for section in sections:
-        for line in section():
+    sections: dict[str, Callable[[], list[Line]]] = {
+        "product": lambda: product(turns),
+        "product_wide": lambda: product(max(2, turns // 3), d=3072, most=0.5),
+        "default_call": lambda: default_call(turns),
+        "fitting": lambda: fitting(max(2, turns // 3)),
+        "against_torch": lambda: against_torch(turns),
+        "classes": lambda: classes(turns),
+        "growth": lambda: growth(turns),
+        "cores": lambda: cores(max(2, turns // 3)),
+        "noise_floor": lambda: noise_floor(max(2, turns // 3)),
+        "cold_start": cold_start,
+        "small_call": lambda: small_call(turns),
+        "gate": lambda: gate(max(2, turns // 3)),
+        "command_line": lambda: command_line(turns),
+        "memory": lambda: memory(count=1000 if options.quick else 10_000),
+    }
+    for name in options.only.split(",") if options.only else sections:
+        for line in sections[name]():
             print(
                 f"{line.what}: {line.measured} (promised {line.promised}: {'kept' if line.kept else 'NOT KEPT'})",
                 flush=True,
             )
             lines.append(line)
+        if options.json:
+            found = {"machine": machine(), "lines": [asdict(line) for line in lines]}
+            options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.markdown:
         heading = f"# Benchmarks\n\nMeasured on {machine()}; `python -m benchmarks.core`."
         options.markdown.write_text(f"{heading}\n\n{table(lines)}\n", encoding="utf-8")

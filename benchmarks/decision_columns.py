@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import sotdd
-from benchmarks.decision_data import Source, laws
+from benchmarks.decision_data import Source, laws, spread
 from benchmarks.decision_power import share
 
 # Columns are compared by their own scores: the projections of the joint test may be few.
@@ -19,27 +19,26 @@ _PROJECTIONS = 8
 def false_names(simulations: int, n: int = 400, batches: tuple[int, ...] = (10, 50, 200)) -> list[list[str]]:
     """Two samples of one law: how often any column is named, and any pair or class."""
     lines = [["law", *(f"batch of {m}: {what}" for m in batches for what in ("a column", "a pair or class"))]]
-    for name, source in {
-        **laws(),
-        "100 one-hot columns": one_hot(),
-        "20 categories, Zipf": source_of_categories(),
-    }.items():
+    for name in (*laws(), *TABLES):
         line = [name]
         for m in batches:
-            found = []
-            for simulation in range(simulations):
-                rows = 200 if name == "breast cancer" else n  # which has 569
-                data, batch = source.pair(np.random.default_rng([simulation, m]), (rows, m))
-                how = {"label": "label", "one_hot": 100} if data[0].dtype.kind == "U" else {}
-                reference = sotdd.DriftReference.fit(as_table(data), n_projections=_PROJECTIONS, seed=simulation, **how)
-                found.append(reference.find_changes(as_table(batch)))
-            line += [
-                share([bool(one.changed) for one in found]),
-                share([bool(one.pairs or one.classes) for one in found]),
-            ]
+            found = spread(name_falsely, [(name, n, m, simulation) for simulation in range(simulations)])
+            line += [share([one[at] for one in found]) for at in range(2)]
         lines.append(line)
         print(line, flush=True)
     return lines
+
+
+def name_falsely(item: tuple[str, int, int, int]) -> tuple[bool, bool]:
+    """Whether a column is named, and a pair or class, in one simulation."""
+    name, n, m, simulation = item
+    source = TABLES[name]() if name in TABLES else laws()[name]
+    rows = 200 if name == "breast cancer" else n  # which has 569
+    data, batch = source.pair(np.random.default_rng([simulation, m]), (rows, m))
+    how = {"label": "label", "one_hot": 100} if data[0].dtype.kind == "U" else {}
+    reference = sotdd.DriftReference.fit(as_table(data), n_projections=_PROJECTIONS, seed=simulation, **how)
+    found = reference.find_changes(as_table(batch))
+    return bool(found.changed), bool(found.pairs or found.classes)
 
 
 def as_table(data: Any) -> Any:  # noqa: ANN401  # what the call takes
@@ -61,6 +60,12 @@ def source_of_categories() -> Source:
     shares = 1 / np.arange(1, 51)
     names = np.array([f"v{number}" for number in range(50)])
     return Source(np.ones(1), lambda rng, labels: names[rng.choice(50, (len(labels), 20), p=shares / shares.sum())])
+
+
+TABLES: dict[str, Callable[[], Source]] = {
+    "100 one-hot columns": one_hot,
+    "20 categories, Zipf": source_of_categories,
+}
 
 
 # ------------------------------------------------------------------ the right column
@@ -105,19 +110,23 @@ CAUSES: dict[str, tuple[str, Callable[[pd.DataFrame, np.random.Generator], pd.Da
 def changed_columns(simulations: int, sizes: tuple[int, ...] = (500, 2000)) -> list[list[str]]:
     """How often the column that changed is named first, and how often another is named as well."""
     lines = [["what changed", *(f"n = {n:,}: {what}" for n in sizes for what in ("first", "another named"))]]
-    for name, (column, change) in CAUSES.items():
+    for name in CAUSES:
         line = [name]
         for n in sizes:
-            first, others = [], []
-            for simulation in range(simulations):
-                rng = np.random.default_rng([simulation, n])
-                before = sotdd.open_dataset(sample(rng, n), label=None)
-                reference = sotdd.DriftReference.fit(before, n_projections=_PROJECTIONS, seed=simulation)
-                after = sotdd.open_dataset(change(sample(rng, n), rng), label=None)
-                named = [one.column for one in reference.find_changes(after).changed]
-                first.append(named[:1] == [column])
-                others.append(bool(set(named) - {column}))
-            line += [share(first), share(others)]
+            found = spread(name_changed, [(name, n, simulation) for simulation in range(simulations)])
+            line += [share([one[at] for one in found]) for at in range(2)]
         lines.append(line)
         print(line, flush=True)
     return lines
+
+
+def name_changed(item: tuple[str, int, int]) -> tuple[bool, bool]:
+    """Whether the column that changed is named first, and whether another is named, in one simulation."""
+    name, n, simulation = item
+    column, change = CAUSES[name]
+    rng = np.random.default_rng([simulation, n])
+    before = sotdd.open_dataset(sample(rng, n), label=None)
+    reference = sotdd.DriftReference.fit(before, n_projections=_PROJECTIONS, seed=simulation)
+    after = sotdd.open_dataset(change(sample(rng, n), rng), label=None)
+    named = [one.column for one in reference.find_changes(after).changed]
+    return named[:1] == [column], bool(set(named) - {column})

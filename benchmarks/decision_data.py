@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,6 +28,17 @@ CHANGES = (
     "one feature + 0.5 sd",
     "two names swapped",
 )
+
+
+def spread(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """A function of every item, in as many processes as SOTDD_PROCESSES says."""
+    count = int(os.environ.get("SOTDD_PROCESSES", "1"))
+    return list(map(function, items) if count == 1 else _start_pool(count).map(function, items))
+
+
+@cache
+def _start_pool(count: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(count)  # kept, since compiled loops are loaded in every process
 
 
 @dataclass(frozen=True, eq=False)

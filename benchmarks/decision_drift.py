@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import sotdd
-from benchmarks.decision_data import frames, laws
+from benchmarks.decision_data import frames, laws, spread
 from benchmarks.decision_peers import EnergyReference
 from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
-from sotdd.drift.monitor import ALLOWANCE, DriftMonitor, find_limit, score
+from sotdd.drift.monitor import ALLOWANCE, USUAL_SHIFT, DriftMonitor, find_limit, score
 
 # Runs without an alarm end after this many times the run length that was asked for.
 _PATIENCE = 20
@@ -118,7 +118,7 @@ def delays(runs: int, n: int, m: int, run_length: int, drift: Callable[[Dataset]
         data = laws()["Gaussian classes"].sample(rng, n)
         by: tuple[Any, ...] = (sotdd.DriftReference.fit(data, n_projections=32, seed=run), EnergyReference(data))
         for kept, reference in zip(found, by, strict=True):
-            monitor = DriftMonitor(reference, run_length, find_limit(run_length))
+            monitor = DriftMonitor._make(reference, run_length, find_limit(run_length))
             kept.append(batches_to_alarm(monitor, np.random.default_rng([run, 1]), m, drift))
     return [f"{np.mean(kept):.1f} ± {np.std(kept, ddof=min(1, runs - 1)) / np.sqrt(runs):.1f}" for kept in found]
 
@@ -140,16 +140,23 @@ def run_lengths(count: int, n: int = 500, m: int = 25, batches: int = 80, n_perm
     asked = (20, 50, 200)
     lines = [["law", *(f"{length} asked for" for length in asked)]]
     for name in ("Gaussian classes", "t₃", "log-normal", "50 classes"):
-        scores = np.empty((count, batches))
-        for number in range(count):
-            rng = np.random.default_rng([number, 77])
-            monitor = sotdd.DriftReference.fit(laws()[name].sample(rng, n), n_projections=32, seed=number).monitor()
-            for at in range(batches):
-                monitor = monitor.after(laws()[name].sample(rng, m), n_permutations=n_permutations)
-                scores[number, at] = score(monitor.last) if monitor.last else np.nan
-        lines.append([name, *(per_alarm(scores, find_limit(length), 100 * length) for length in asked)])
+        items = [(name, n, m, batches, n_permutations, number) for number in range(count)]
+        scores = np.array(spread(score_batches, items))
+        lines.append([name, *(per_alarm(scores, find_limit(length, USUAL_SHIFT), 100 * length) for length in asked)])
         print(lines[-1], flush=True)
     return lines
+
+
+def score_batches(item: tuple[str, int, int, int, int, int]) -> list[float]:
+    """The scores of batches by one reference."""
+    name, n, m, batches, n_permutations, number = item
+    rng, found = np.random.default_rng([number, 77]), []
+    monitor = sotdd.DriftReference.fit(laws()[name].sample(rng, n), n_projections=32, seed=number).monitor()
+    for _ in range(batches):
+        monitor = monitor.after(laws()[name].sample(rng, m), n_permutations=n_permutations)
+        assert monitor.last is not None
+        found.append(score(monitor.last))
+    return found
 
 
 def per_alarm(scores: np.ndarray, limit: float, length: int) -> str:

@@ -3,7 +3,7 @@
 How often are two samples of one law called different, what does the test find beside others, does a drift gate keep its
 promise, is the same law nearest? Shares are in per cent with one standard error. Texts are those of AG News
 (`python -m experiments.files ag_news`), and tables are CSV files in the folder "tables" of the data: without them their
-lines are left out.
+lines are left out. With SOTDD_PROCESSES=12, the longest tables use as many processes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks.decision_columns import changed_columns, false_names
 from benchmarks.decision_data import laws
 from benchmarks.decision_drift import checks, references, run_lengths, series, tables
 from benchmarks.decision_power import powers, share
+from benchmarks.decision_sharp import absent_classes, blind_spots, dependent_rows, levels, one_reference
 from benchmarks.ordinary import halves, table
 from sotdd.basics.errors import SotddError
 
@@ -170,6 +171,11 @@ RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "columns": lambda part: false_names(400 // part),
     "changed columns": lambda part: changed_columns(100 // part),
     "tests": lambda part: powers(80 // part),
+    "blind spots": lambda part: blind_spots(200 // part),
+    "levels": lambda part: levels(400 // part),
+    "dependent rows": lambda part: dependent_rows(400 // part),
+    "absent classes": lambda part: absent_classes(200 // part),
+    "one reference": lambda part: one_reference(24 // part),
 }
 
 

@@ -1,4 +1,4 @@
-"""The torch engine on a GPU, with its goals: python -m benchmarks.gpu [--quick] [--markdown FILE].
+"""The torch engine on a GPU, with its goals: python -m benchmarks.gpu [--quick] [--markdown FILE] [--json FILE].
 
 Inputs are on the card and everything is warm; times are medians of whole calls. Needs a CUDA device with torch;
 nothing else of the benchmarks' extras. With cuda-core installed rows are sorted by the kernel of our own.
@@ -7,6 +7,7 @@ nothing else of the benchmarks' extras. With cuda-core installed rows are sorted
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import time
@@ -58,10 +59,11 @@ def labelled(n: int, d: int, seed: int) -> LabelledData:
 
 
 class Table:
-    """Lines of what was measured, with goals, printed as they come."""
+    """Lines of what was measured, with goals, printed as they come, and written as JSON where that is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self.lines = ["| what | measured | goal | kept |", "|---|---|---|---|"]
+        self._path, self._found = path, []
         print("\n".join(self.lines), flush=True)
 
     def add(self, what: str, measured: float, goal: float | None, unit: str, *, most: bool = True) -> None:
@@ -70,6 +72,10 @@ class Table:
         wanted = "" if goal is None else f"{'≤' if most else '≥'} {goal:g} {unit}"
         self.lines.append(f"| {what} | {measured:.3g} {unit} | {wanted} | {kept} |")
         print(self.lines[-1], flush=True)
+        if self._path is not None:
+            self._found.append({"what": what, "measured": measured, "unit": unit, "goal": goal, "kept": kept})
+            told = {"machine": torch.cuda.get_device_name(), "torch": torch.__version__, "lines": self._found}
+            self._path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 LAWS = {"structured": sotdd.projections.Hadamard(), "sphere": sotdd.projections.Sphere()}
@@ -185,9 +191,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
+    parser.add_argument("--json", type=Path, help="also write what was measured so far to this file, after each line")
     options = parser.parse_args()
     n, count, turns = (6000, 1000, 3) if options.quick else (60_000, 10_000, 7)
-    table = Table()
+    table = Table(options.json)
     whole_calls(table, n, count, turns)
     agreement(table)
     matrices(table, 3)

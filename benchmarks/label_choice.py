@@ -1,65 +1,85 @@
-"""Which label term is the default: python -m benchmarks.label_choice [--quick] [--markdown FILE].
+"""Which label term is the default: python -m benchmarks.label_choice [--quick] [--only SOURCE …] [--report].
 
-Every term on pictures, digits, word counts, text embeddings, tables and heavy tails, through the same directions:
+Every term, through the same directions, on tables, pictures, texts, counts and heavy tails:
 
-- how it orders pairs, against exact OTDD less OTDD's own floor on the same points;
-- how it orders graded changes (label flips, prior shift, noise), and how far the largest stands above none;
-- its relative error at 1,000 projections, plain and by the default estimator at equal processor time, and how often
-  the plain 95 % interval covers;
-- what a cut does to the value of well-known pairs.
+- how it orders graded changes: Spearman's ρ with the degree of the change;
+- how it orders pairs: ρ with OTDD² above its own floor, within each source, the term's square above its floor as well;
+- its relative error at equal processor time;
+- how it orders sources for the committed transfers among grey pictures.
+
+What is measured is added to a table, `label_choice.csv.gz`, of which ``--report`` prints the summary.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.correlate import mean_by
 from experiments.files import default_folder
-from scipy.special import stdtrit
-from scipy.stats import kendalltau
+from experiments.foretell import design, pools
+from experiments.foretell.distances import Sets
+from experiments.options import ROOT
+from experiments.store import read, write
+from numpy.typing import NDArray
+from scipy.stats import rankdata, spearmanr
 
 import sotdd
-from benchmarks import estimators
-from benchmarks.core import machine
-from benchmarks.label_families import CHANGES, FAMILIES, Family, samples
-from benchmarks.label_trial import Doubles, rank_correlation
-from benchmarks.labels import gain
-from benchmarks.ordinary import Pair, ordinary_pairs, standardised
-from sotdd.projections import ClassQuantiles, Directions, Moments
-from sotdd.projections.directions import Sphere
+from benchmarks.label_data import CHANGES, KEPT_BACK, REPORTED, SOURCES, TUNED_ON, Aside, Source
+from benchmarks.ordinary import Dataset
+from sotdd.projections import ClassQuantiles, Moments, Summaries
+
+Doubles = NDArray[np.float64]
+RESULTS = Path(__file__).with_name("label_choice.csv")
 
 
 @dataclass(frozen=True)
-class CutSphere:
-    """Uniform directions whose projected values are cut, the feature's own too."""
+class Fourier:
+    """The mean over a class of Σ_i ψ_(i+1) a √2 cos(λ_i t + φ_i): bounded, and sums merge. λ_i = |N(0, s²)|."""
 
-    clamp: float = 5.0
+    s: float = 1.0
+    a: float = 1.0
+    count: int = 5
 
     def describe(self) -> Mapping[str, object]:
         """Name the law."""
-        return {"law": "sphere, cut", "clamp": self.clamp}
+        return {"law": "Fourier", "s": self.s, "a": self.a, "count": self.count}
 
-    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
-        """The same directions as without the cut."""
-        return Directions(Sphere().draw(rng, n_projections, n_features).theta, self.clamp)
+    def draw(self, rng: np.random.Generator, n_projections: int) -> Summaries:
+        """Draw ψ uniform on the sphere, frequencies and phases."""
+        psi = rng.standard_normal((n_projections, self.count + 1))
+        psi /= np.linalg.norm(psi, axis=1, keepdims=True)
+        frequencies = np.abs(self.s * rng.standard_normal((n_projections, self.count)))
+        phases = 2 * np.pi * rng.random((n_projections, self.count))
+        return Summaries(psi[:, 0], np.concatenate([self.a * psi[:, 1:], frequencies, phases], axis=1), sum_waves)
+
+
+def sum_waves(values: NDArray[np.float32], drawn: Doubles) -> Doubles:
+    """The term of a class with these projected points (B, m)."""
+    weights, frequencies, phases = np.split(drawn.astype(np.float32), 3, axis=1)
+    found = np.zeros(len(values))
+    for i in range(weights.shape[1]):
+        angles = values * frequencies[:, i : i + 1] + phases[:, i : i + 1]
+        found += weights[:, i] * np.sqrt(2) * np.cos(angles).mean(axis=1)
+    return found
 
 
 DEFAULT = "cut at 5"
-
-# Moments unless said otherwise; data are scaled before, so every cut is in spreads.
-TERMS: dict[str, dict[str, Any]] = {
-    "no cut (paper)": {"label_law": Moments(cut=None)},
-    DEFAULT: {"label_law": Moments()},
-    "cut at 5, feature too": {"label_law": Moments(cut=None), "directions": CutSphere()},
-    "cut at 3": {"label_law": Moments(cut=3.0)},
-    "λ ≤ 3, no cut": {"label_law": Moments(orders=sotdd.projections.ZeroTruncatedPoisson(max_order=3), cut=None)},
-    "quantiles": {"label_law": ClassQuantiles()},
+TERMS: dict[str, Any] = {
+    DEFAULT: Moments(),
+    "cut at 4": Moments(cut=4.0),
+    "cut at 3": Moments(cut=3.0),
+    "cut at 2.5": Moments(cut=2.5),
+    "cut at 2": Moments(cut=2.0),
+    "Fourier (1, 1)": Fourier(),
+    "Fourier (1, 2)": Fourier(1.0, 2.0),
+    "quantiles": ClassQuantiles(),
 }
 
 
@@ -67,220 +87,206 @@ TERMS: dict[str, dict[str, Any]] = {
 class Sizes:
     """How much is measured."""
 
-    pairs: int = 60
-    points: int = 150
-    projections: int = 2000
     repeats: int = 10
-    covered: int = 3
-    controlled: int = 20
-    batches: int = 60
-    batch: int = 1000
+    points: int = 300
+    projections: int = 1000
+    pairs: int = 24
+    few: int = 150
 
 
-QUICK = Sizes(pairs=5, points=60, projections=128, repeats=2, covered=1, controlled=2, batches=8, batch=100)
+QUICK = Sizes(repeats=2, points=60, projections=128, pairs=4, few=30)
 
 
-def costs(pair: Pair, term: str, n_projections: int, seed: int) -> Doubles:
-    """W_2² (L,) of a scaled pair under plain projections."""
-    found = sotdd.distance(
-        *pair, **TERMS[term], n_projections=n_projections, seed=seed, scale=None, estimator="plain", device="cpu"
-    ).per_projection
-    assert found is not None
+def measure(a: Dataset, b: Dataset, term: str, seed: int, n_projections: int) -> float:
+    """The squared distance by plain projections; data are in spreads already."""
+    settings: dict[str, Any] = {"label_law": TERMS[term], "seed": seed, "n_projections": n_projections}
+    return float(sotdd.distance(a, b, estimator="plain", scale=None, device="cpu", **settings).value ** 2)
+
+
+# ------------------------------------------------------------------ graded changes
+
+
+def order_degrees(source: Source, change: str, sizes: Sizes, repeat: int) -> dict[str, float]:
+    """Of every term ρ between the degree of a change and the distance; all degrees are in one scale."""
+    apply, degrees = CHANGES[change]
+    rng = np.random.default_rng([7, repeat])
+    samples = source.samples(rng, sizes.points, 3, mixing=change == "domain mixing")
+    first, second, other = source.scaled(samples)
+    aside = Aside(other, rng.permutation(second[0].shape[1]))
+    changed = [apply(second, degree, aside, rng) for degree in degrees]
+    found = {}
+    for term in TERMS:
+        values = [measure(first, one, term, repeat, sizes.projections) for one in changed]
+        found[term] = correlate(values, degrees)
     return found
 
 
 # ------------------------------------------------------------------ against OTDD
 
 
-def above_its_floor(first: Pair, second: Pair) -> float:
-    """OTDD² between two datasets, each given as two samples, less half of what it is between samples of one."""
-    (a, other_a), (b, other_b) = first, second
-    across, *within = (sotdd.peers.otdd(*pair).value ** 2 for pair in ((a, b), (a, other_a), (b, other_b)))
-    return float(across - sum(within) / 2)
+def compare_pair(source: Source, sizes: Sizes, number: int) -> dict[str, dict[str, float]]:
+    """OTDD² and every term's square of two datasets that differ by one change, and less what samples of one have."""
+    rng = np.random.default_rng([8, number])
+    change = list(CHANGES)[number % len(CHANGES)]
+    apply, degrees = CHANGES[change]
+    *four, other = source.scaled(source.samples(rng, sizes.few, 5, mixing=change == "domain mixing"))
+    degree, order = rng.uniform(0, degrees[-1]), rng.permutation(other[0].shape[1])
+    asides = [Aside((other[0][i::2], other[1][i::2]), order) for i in range(2)]
+    second = [apply(one, degree, aside, rng) for one, aside in zip(four[2:], asides, strict=True)]
+    pairs = [(four[0], second[0]), (four[0], four[1]), (second[0], second[1])]
+    squares = {term: [measure(*pair, term, number, sizes.projections) for pair in pairs] for term in TERMS}
+    squares["OTDD"] = [float(sotdd.peers.otdd(*pair).value ** 2) for pair in pairs]
+    above = {name: across - sum(within) / 2 for name, (across, *within) in squares.items()}
+    raw = {name: across for name, (across, *_) in squares.items()}
+    return {"OTDD": above, "OTDD, floors left in": {**raw, "OTDD": above["OTDD"]}}
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """What one family says of every term."""
-
-    exact: Doubles  # (pairs,) OTDD² above its floor
-    values: dict[str, Doubles]  # (pairs,) of every term
-    errors: dict[str, Doubles]  # (pairs,) relative, of the distance by 1,000 plain projections
-    covered: dict[str, float]
-    controlled: dict[str, tuple[float, float]]  # median relative error by the default estimator, and seconds
-    graded: dict[tuple[str, str], Doubles]  # (change, term): (2, repeats) Kendall's τ, largest change / none
+# ------------------------------------------------------------------ error, and transfers
 
 
-def judge(family: Family, sizes: Sizes) -> Judged:
-    """Every measure of every term on one family."""
-    exact, kept = [], []
-    for first, second in family.pairs(sizes.pairs):
-        parts = samples(first, sizes.points), samples(second, sizes.points)
-        exact.append(above_its_floor(*parts))
-        kept.append((parts[0][0], parts[1][0]))
-    by_term = {term: [costs(pair, term, sizes.projections, seed) for seed, pair in enumerate(kept)] for term in TERMS}
-    return Judged(
-        np.array(exact),
-        {term: np.array([found.mean() for found in each]) for term, each in by_term.items()},
-        {term: np.array([relative_error(found) for found in each]) for term, each in by_term.items()},
-        {term: coverage(kept[: sizes.covered], term, sizes) for term in TERMS},
-        {term: by_default_estimator(kept[: sizes.controlled], term) for term in TERMS},
-        {(change, term): order(family, change, term, sizes) for change in CHANGES for term in TERMS},
-    )
-
-
-def relative_error(found: Doubles, n_projections: int = 1000) -> float:
-    """Standard error of the rooted mean of this many costs, over its value."""
-    return float(found.std() / found.mean() / 2 / np.sqrt(n_projections))
-
-
-def coverage(pairs: Sequence[Pair], term: str, sizes: Sizes) -> float:
-    """How often Student's interval from one batch of projections covers the mean over all batches."""
-    within = []
-    for pair in pairs:
-        found = costs(pair, term, sizes.batches * sizes.batch, seed=10**6)
-        batches = found.reshape(sizes.batches, sizes.batch)
-        reach = stdtrit(sizes.batch - 1, 0.975) * batches.std(axis=1, ddof=1) / np.sqrt(sizes.batch)
-        within.append(np.abs(batches.mean(axis=1) - found.mean()) <= reach)
-    return float(np.mean(within))
-
-
-def by_default_estimator(pairs: Sequence[Pair], term: str) -> tuple[float, float]:
-    """Median relative error of 1,000 controlled projections, and the processor time that all took."""
-    began = time.process_time()
-    found = [
-        sotdd.distance(*pair, **TERMS[term], scale=None, seed=seed, device="cpu") for seed, pair in enumerate(pairs)
-    ]
-    return float(np.median([one.stderr / one.value for one in found])), time.process_time() - began
-
-
-def order(family: Family, change: str, term: str, sizes: Sizes) -> Doubles:
-    """Of every repeat Kendall's τ of distance and degree, and the ratio of the largest change to none, (2, repeats).
-
-    The projections of a repeat are the same for all degrees, as they are for calls with the same seed.
-    """
-    change_by, degrees = CHANGES[change]
-    agreement, ratios = [], []
+def measure_error(source: Source, term: str, sizes: Sizes) -> tuple[float, float]:
+    """The median relative error of the default estimator, and the processor time that it took."""
+    errors, seconds = [], 0.0
     for repeat in range(sizes.repeats):
-        rng = np.random.default_rng([7, repeat])
-        first, second = family.parts(250, rng)
-        changed = [(first, change_by(second, degree, rng)) for degree in degrees]
-        found = [np.sqrt(costs(pair, term, sizes.projections // 2, repeat).mean()) for pair in changed]
-        agreement.append(kendalltau(found, degrees).statistic)
-        ratios.append(found[-1] / found[0])
-    return np.array([agreement, ratios])
+        rng = np.random.default_rng([9, repeat])
+        first, second, other = source.scaled(source.samples(rng, sizes.points, 3, mixing=False))
+        changed = CHANGES["label flips"][0](second, 0.3, Aside(other, np.arange(second[0].shape[1])), rng)
+        began = time.process_time()
+        found = sotdd.distance(first, changed, label_law=TERMS[term], scale=None, seed=repeat, device="cpu")
+        if repeat:  # the first may compile
+            seconds += time.process_time() - began
+            errors.append(found.stderr / found.value)
+    return float(np.median(errors)), seconds
 
 
-# ------------------------------------------------------------------ tables
+def compare_errors(source: Source, sizes: Sizes) -> dict[str, float]:
+    """Of every term its error over that of the default, had both taken as long."""
+    found = {term: measure_error(source, term, sizes) for term in TERMS}
+    base, base_seconds = found[DEFAULT]
+    return {term: error / base * math.sqrt(seconds / base_seconds) for term, (error, seconds) in found.items()}
 
 
-def table(title: str, rows: Mapping[str, Sequence[str]], columns: Sequence[str], corner: str = "data") -> str:
-    """One measure: families down, terms across."""
-    head = [f"| {corner} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    return "\n".join([f"**{title}**\n", *head, *(f"| {name} | {' | '.join(row)} |" for name, row in rows.items())])
+def order_sources(points: int = 300, n_projections: int = 500) -> Iterator[dict[str, Any]]:
+    """Of every target, ρ between nearness by every term and the accuracy that each source led to."""
+    size, folder = design.SIZES["full"], default_folder()
+    family = pools.family(design.GREY, folder, folder)
+    sources = {recipe.name: family.source(recipe, size) for recipe in design.sources(design.GREY, size)}
+    targets = {recipe.name: family.target(recipe, size).train for recipe in design.targets(design.GREY, size)}
+    sets = Sets(design.GREY, size, sources, targets).named(points, small=True)
+    settings: dict[str, Any] = {"n_projections": n_projections, "seed": 0, "estimator": "plain", "device": "cpu"}
+    trained = mean_by(read(ROOT / "experiments/results/foretell_grey.csv"), ("source", "target"), "tuned10")
+    found = {term: sotdd.pairwise(sets, label_law=law, **settings) for term, law in TERMS.items()}
+    for number, target in enumerate(targets):
+        accuracy = [trained[source, target] for source in sources]
+        far = {
+            term: [-matrix[f"source: {source}", f"target: {target}"].value for source in sources]
+            for term, matrix in found.items()
+        }
+        yield _make_row("transfers", "grey", "pictures", number, {t: correlate(v, accuracy) for t, v in far.items()})
 
 
-def tables(judged: Mapping[str, Judged]) -> Iterator[str]:
-    """All measures of all families."""
-    terms = list(TERMS)
+# ------------------------------------------------------------------ all of it
 
-    def rows(cell: Callable[[Judged, str], str]) -> dict[str, list[str]]:
-        return {name: [cell(found, term) for term in terms] for name, found in judged.items()}
+Row = dict[str, str]
 
-    yield table("Spearman's ρ with OTDD above its floor, and the gain over the default", rows(_correlation), terms)
+
+def correlate(a: Sequence[float], b: Sequence[float]) -> float:
+    """Spearman's ρ; zero where one of the two is the same everywhere."""
+    return float(spearmanr(a, b).statistic) if np.ptp(a) and np.ptp(b) else 0.0
+
+
+def _make_row(measure: str, source: str, kind: str, number: int, values: Mapping[str, float]) -> dict[str, Any]:
+    shown = {term: f"{value:.4g}" for term, value in values.items()}
+    return {"measure": measure, "source": source, "kind": kind, "number": number, **shown}
+
+
+def judge(name: str, sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """Every measure of one source: one row for each repeat or pair, one column for each term."""
+    source = SOURCES[name]
     for change in CHANGES:
-        graded = rows(partial(_graded, change)) | {"all, and the gain over the default": _over_all(judged, change)}
-        yield table(f"{change.capitalize()}: Kendall's τ with the degree (largest change over none)", graded, terms)
-    errors = rows(lambda found, term: _percent(np.median(found.errors[term]), found.errors[term].max()))
-    yield table("Relative error by 1,000 plain projections: median and worst pair", errors, terms)
-    yield table(
-        "Median relative error by 1,000 projections and the default estimator (at equal time, over the default term's)",
-        rows(_at_equal_time),
-        terms,
-    )
-    yield table(
-        "Coverage of plain 95 % intervals", rows(lambda found, term: f"{100 * found.covered[term]:.0f} %"), terms
-    )
+        for repeat in range(sizes.repeats):
+            yield _make_row(change, name, source.kind, repeat, order_degrees(source, change, sizes, repeat))
+    for number in range(sizes.pairs):
+        for measure, values in compare_pair(source, sizes, number).items():
+            yield _make_row(measure, name, source.kind, number, values)
+    yield _make_row("error at equal time", name, source.kind, 0, compare_errors(source, sizes))
 
 
-def _correlation(found: Judged, term: str) -> str:
-    own = f"{rank_correlation(found.values[term], found.exact):.2f}"
-    if term == DEFAULT:
-        return f"**{own}**"
-    low, high = gain(found.values[term], found.values[DEFAULT], found.exact)
-    return f"{own} ({low:+.2f} to {high:+.2f})".replace("-", "−")
+# ------------------------------------------------------------------ the report
 
 
-def _graded(change: str, found: Judged, term: str) -> str:
-    agreement, ratios = found.graded[change, term]
-    return f"{agreement.mean():.2f} ({np.median(ratios):.2f})".replace("-", "−")
+def group_rows(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by kind of source; tables in three parts, as they were used."""
+    used = {**dict.fromkeys(TUNED_ON, "tables, tuned on"), **dict.fromkeys(REPORTED, "tables, reported")}
+    used |= dict.fromkeys(KEPT_BACK, "tables, kept back")
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(used.get(row["source"], row["kind"]), []).append(row)
+    return groups
 
 
-def _over_all(judged: Mapping[str, Judged], change: str) -> list[str]:
-    """Mean τ over all families, and a 95 % interval of the gain over the default: repeats drawn with replacement."""
-    rng = np.random.default_rng(0)
-    found = {term: np.concatenate([one.graded[change, term][0] for one in judged.values()]) for term in TERMS}
-    cells = []
-    for term, each in found.items():
-        gains = rng.choice(each - found[DEFAULT], (2000, len(each))).mean(axis=1)
-        interval = "" if term == DEFAULT else " ({:+.2f} to {:+.2f})".format(*np.quantile(gains, [0.025, 0.975]))
-        cells.append(f"{each.mean():.2f}{interval}".replace("-", "−"))
-    return cells
+def summarise(rows: Sequence[Row], measure: str, draws: int = 1000) -> dict[str, tuple[float, float, float]]:
+    """Of every term the mean over sources, and a 95 % interval of its gain over the default, by bootstrap."""
+    rng, by_source = np.random.default_rng(0), {}
+    for row in rows:
+        by_source.setdefault(row["source"], []).append([float(row[term]) for term in (*TERMS, *_also(measure))])
+    whole, drawn = [], []
+    for found in by_source.values():
+        values = np.array(found)  # (repeats or pairs, terms)
+        picked = values[rng.integers(len(values), size=(draws, len(values)))]
+        whole.append(_condense(values[None], measure)[0])
+        drawn.append(_condense(picked, measure))
+    gains = np.mean(drawn, axis=0) - np.mean(drawn, axis=0)[:, [list(TERMS).index(DEFAULT)]]
+    low, high = np.quantile(gains, [0.025, 0.975], axis=0)
+    return {term: (float(np.mean(whole, axis=0)[i]), float(low[i]), float(high[i])) for i, term in enumerate(TERMS)}
 
 
-def _at_equal_time(found: Judged, term: str) -> str:
-    """The error of the default estimator, and how it compares with that of the default term had both taken as long."""
-    (error, seconds), (base, base_seconds) = found.controlled[term], found.controlled[DEFAULT]
-    return f"{_percent(error)} ({error / base * np.sqrt(seconds / base_seconds):.1f})"
+def _also(measure: str) -> tuple[str, ...]:
+    """What a measure has beside the terms."""
+    return ("OTDD",) if measure.startswith("OTDD") else ()
 
 
-def _percent(*shares: float) -> str:
-    return ", ".join(f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %" for share in shares)
+def _condense(values: Doubles, measure: str) -> Doubles:
+    """From (draws, numbers, terms) to (draws, terms): ρ with OTDD, which is the last column, or the mean."""
+    if not _also(measure):
+        return np.asarray(values.mean(axis=1))
+    ranks = rankdata(values, axis=1)
+    ranks -= ranks.mean(axis=1, keepdims=True)
+    lengths = np.sqrt((ranks**2).sum(axis=1))
+    products = (ranks * ranks[:, :, -1:]).sum(axis=1)
+    return np.asarray((products / np.maximum(lengths * lengths[:, -1:], 1e-12))[:, :-1])
 
 
-CUTS = {"no cut": None, "cut at 10": 10.0, "cut at 5": 5.0, "cut at 4": 4.0}
-
-
-def known_pairs(n_points: int) -> dict[str, estimators.Pair]:
-    """Pictures, and a table in raw units and standardised."""
-    wanted = ("MNIST, Fashion-MNIST", "MNIST, KMNIST", "MNIST, USPS")
-    found = {name: pair for name, pair in estimators.pairs(default_folder(), n_points) if name in wanted}
-    found["CIFAR-10, halves"] = estimators.colour_halves(default_folder(), n_points // 2)
-    for name in ("one law", "income moved"):
-        pair = ordinary_pairs()[f"customers, {name}"]
-        found |= {f"customers, {name}, raw units": pair, f"customers, {name}, standardised": standardised(pair)}
-    return found
-
-
-def values(n_points: int, n_projections: int) -> str:
-    """What a cut does to the value."""
-    rows = {}
-    for name, pair in known_pairs(n_points).items():
-        found = [
-            sotdd.distance(*pair, label_law=Moments(cut=cut), n_projections=n_projections, estimator="plain")
-            for cut in CUTS.values()
-        ]
-        rows[name] = [repr(one).partition(" (")[0].removesuffix(", rough") for one in found]
-    return table(f"Values by {n_projections:,} plain projections", rows, list(CUTS), "pair")
+def report(rows: Sequence[Row]) -> Iterator[str]:
+    """One table for each measure, all graded changes first: kinds of data down, terms across."""
+    measures = {"all graded changes": tuple(CHANGES), **{row["measure"]: (row["measure"],) for row in rows}}
+    for title, parts in measures.items():
+        yield f"\n**{title[0].upper()}{title[1:]}**\n"
+        yield f"| data | {' | '.join(TERMS)} |\n|---{'|---' * len(TERMS)}|"
+        for group, found in group_rows([row for row in rows if row["measure"] in parts]).items():
+            several = any(row["number"] != "0" for row in found)
+            cells = [
+                f"{mean:.2f} ({low:+.2f} to {high:+.2f})" if several and term != DEFAULT else f"{mean:.2f}"
+                for term, (mean, low, high) in summarise(found, title).items()
+            ]
+            yield f"| {group} | {' | '.join(cells)} |".replace("-0", "−0")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, or print what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few pairs, points and projections")
-    parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
+    parser.add_argument("--only", nargs="*", help="measure these sources alone; nothing for the transfers")
+    parser.add_argument("--report", action="store_true", help="print the summary of what was measured")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    sizes = QUICK if options.quick else Sizes()
-    judged = {}
-    for name, family in FAMILIES.items():
-        began = time.perf_counter()
-        judged[name] = judge(family, sizes)
-        print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
-    found = [*tables(judged), values(200 if options.quick else 1000, sizes.projections)]
-    print(*found, sep="\n\n")
-    if options.markdown:
-        opening = f"Measured on {machine()}; `python -m benchmarks.label_choice`."
-        options.markdown.write_text("\n\n".join([opening, *found]) + "\n", encoding="utf-8")
+    if not options.report:
+        sizes = QUICK if options.quick else Sizes()
+        measured = [row for name in (SOURCES if options.only is None else options.only) for row in judge(name, sizes)]
+        if not options.only:
+            measured += order_sources()
+        write(options.results, [*read(options.results), *measured])
+    print("\n".join(report(read(options.results))))
 
 
 if __name__ == "__main__":

@@ -103,6 +103,13 @@ def _many_classes(rng: np.random.Generator) -> Pair:
     return side(2000), side(1800)
 
 
+def _zipf_classes(rng: np.random.Generator) -> Pair:
+    shares = 1 / np.arange(1, 201)
+    centres = rng.normal(size=(200, 8))
+    first, second = rng.choice(200, size=(2, 1000), p=shares / shares.sum())
+    return (centres[first] + rng.normal(size=(1000, 8)), first), (centres[second] + rng.normal(size=(1000, 8)), second)
+
+
 def _ties(rng: np.random.Generator) -> Pair:
     first, second = (rng.integers(top, size=(n, 7)).astype(np.float64) for n, top in ((300, 3), (400, 4)))
     return (first, labels(rng, 300, 4)), (second, labels(rng, 400, 4))
@@ -189,4 +196,5 @@ _PAIRS: dict[str, Callable[[np.random.Generator], Pair]] = {
     "iris, moved": _moved_iris,
     "digits, halves": lambda rng: halves(table("digits"), rng, 600),
     "digits, other classes": _parted_digits,
+    "200 Zipf classes, one law": _zipf_classes,
 }

@@ -11,12 +11,11 @@ from experiments import (
     nist_transfer,
     page,
     projections,
-    reports,
     runtime,
     split_tiny_imagenet,
     text_transfer,
 )
-from experiments.options import ROOT, parse
+from experiments.options import parse
 
 EXPERIMENTS = (
     correlation,
@@ -31,15 +30,14 @@ EXPERIMENTS = (
 
 
 def main() -> None:
-    """Run them; a page of a small run stays beside its results."""
+    """Run them; a small run has results, but no page."""
     options = parse(__doc__)
     for experiment in EXPERIMENTS:
         began = time.perf_counter()
         experiment.run(options)
         print(f"{experiment.__name__}: {time.perf_counter() - began:.0f} s", flush=True)
-    output = (ROOT / "docs" if options.size == "full" else options.results) / "reproduction.md"
-    if options.draw:
-        page.generate(options.results, output, [section(options.results, options.size) for section in reports.SECTIONS])
+    if options.draw and options.size == "full":
+        page.generate(options.results, page.PAGE)
 
 
 if __name__ == "__main__":

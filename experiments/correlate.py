@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
+from scipy.stats import t as student
 
 _RESAMPLES = 2000
 
@@ -35,6 +36,28 @@ def pearson(x: ArrayLike, y: ArrayLike, seed: int = 0) -> Correlation:
 def spearman(x: ArrayLike, y: ArrayLike, seed: int = 0) -> Correlation:
     """Spearman's ρ, and a percentile interval by bootstrap over the pairs."""
     return _bootstrap(np.asarray(x, float), np.asarray(y, float), ranks=True, seed=seed)
+
+
+def leave_out(x: ArrayLike, y: ArrayLike, names: Sequence[Sequence[str]], *, ranks: bool = True) -> Correlation:
+    """Spearman's ρ or Pearson's r, with an interval by leaving one dataset out at a time.
+
+    ``names`` are the datasets of every point, all of whose points go with it: pairs that share a dataset are not
+    independent. Student's t with one degree of freedom fewer than datasets.
+    """
+    first, second = np.asarray(x, float), np.asarray(y, float)
+    every = sorted({name for point in names for name in point})
+    kept = [np.array([name not in point for point in names]) for name in every]
+    found = [float(_coefficients(first[None, rows], second[None, rows], ranks)[0]) for rows in kept if rows.sum() > 2]
+    return jackknife(float(_coefficients(first[None], second[None], ranks)[0]), found)
+
+
+def jackknife(value: float, without: Sequence[float]) -> Correlation:
+    """A coefficient, or a difference of two, with its interval from what it is without each of the datasets."""
+    if len(without) < 3:
+        return Correlation(value)
+    count = len(without)
+    reach = student.ppf(0.975, count - 1) * (count - 1) / np.sqrt(count) * np.std(without, ddof=1)
+    return Correlation(value, max(-1.0, value - reach), min(1.0, value + reach))
 
 
 def _bootstrap(x: NDArray[np.float64], y: NDArray[np.float64], *, ranks: bool, seed: int) -> Correlation:
@@ -94,15 +117,6 @@ def choice(distances: Mapping[tuple[str, str], float], gaps: Mapping[tuple[str, 
     known = [rho for rho in rhos if not np.isnan(rho)]  # gaps that are all the same have no order
     rhos = known or [np.nan]
     return Choice(*(float(np.mean(part)) for part in (rhos, best, regret, blind)))
-
-
-def between_targets(gaps: Mapping[tuple[str, str], float]) -> float:
-    """What part of the variance of gaps, from (source, target), lies between targets: no ranking of sources sees it."""
-    targets = sorted({target for _, target in gaps})
-    groups = [[gap for (_, other), gap in gaps.items() if other == target] for target in targets]
-    within = np.concatenate([np.asarray(group) - np.mean(group) for group in groups])
-    whole = np.asarray(list(gaps.values()))
-    return 1 - float(np.mean(within**2) / np.var(whole))
 
 
 def mean_by(rows: Sequence[Mapping[str, str]], keys: Sequence[str], value: str) -> dict[tuple[str, ...], float]:

@@ -17,22 +17,6 @@ from experiments.training import apply
 _MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-class LeNet5(nn.Module):
-    """Two convolutions and three linear layers for pictures of 28 × 28."""
-
-    def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.convolutions = nn.Sequential(
-            nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(),
-        )  # fmt: skip
-        self.head = nn.Sequential(nn.Linear(256, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, classes))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(n, 1, 28, 28) to (n, classes)."""
-        return self.head(self.convolutions(x))
-
-
 class _Block(nn.Module):
     """Two convolutions beside a shortcut."""
 

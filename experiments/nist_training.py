@@ -38,7 +38,7 @@ class Sizes:
     points: int | None  # of each set, for training and s-OTDD
     embedded: int  # points of each set, or zero for no embedding
     slow: int  # points of each set for the slow methods
-    cut: int  # points of each set for convolutions whose values are cut
+    cut: int | None  # points of each set for convolutions whose values are cut; None for all
     n_projections: int
     side: int = 224  # pixels that the embedding sees
     sets: tuple[str, ...] = data.NIST
@@ -46,6 +46,7 @@ class Sizes:
 
 SIZES = {
     "full": Sizes(10, 20, 10, 2000, 40, None, 0, 5000, 5000, 2000),
+    "paper": Sizes(1, 20, 10, 2000, 40, None, 0, 0, None, 10_000),  # distances alone: linear against convolutions
     "gpu": Sizes(10, 20, 10, 2000, 40, None, 10_000, 5000, 5000, 10_000),
     "quick": Sizes(1, 2, 2, 500, 10, 3000, 300, 300, 300, 500, 96),
     "smallest": Sizes(2, 1, 1, 40, 1, 60, 0, 40, 40, 64, 64, ("mnist", "usps", "kmnist")),

@@ -1,4 +1,4 @@
-"""Transfer among the *NIST sets, and whether the distance foretells how well a source serves a target.
+"""Transfer among the *NIST sets, and whether the distance predicts how well a source serves a target.
 
 LeNet-5 is trained on every source; its convolutions are frozen and its head is trained on every target. The
 performance gap is what training on the target alone reaches, less that. How networks are trained: ``nist_training``.
@@ -79,11 +79,13 @@ def measure_distances(options: Options, sizes: Sizes) -> None:
     units: list[Unit] = [
         {"space": space, "method": name, "seed": seed}
         for space in spaces
-        for name in _variants(sizes)
+        for name in ((AUTHORS, CONVOLUTION) if options.size == "paper" else _variants(sizes))
         for seed in seeds
         if space == "pixels" or name == SOTDD
     ]
     complete(path, units, fast, title="s-OTDD")
+    if options.size == "paper":
+        return
     pairs = list(combinations(sizes.sets, 2))
     units = [
         {"space": space, "method": name, "seed": seed, "a": a, "b": b}

@@ -11,7 +11,7 @@ from experiments.files import default_folder
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-SIZES = ("full", "gpu", "quick", "smallest")
+SIZES = ("full", "paper", "gpu", "quick", "smallest")
 STEPS = ("train", "distances", "report")
 
 
@@ -26,8 +26,9 @@ class Options:
     results
         Folder of the CSV files and pictures.
     size
-        "full", what the page is made of; "gpu", the same networks, and distances with more points and projections;
-        "quick", minutes on two cores; or "smallest", which the tests run.
+        "full", what the page is made of; "paper", the paper's own sizes where an experiment has them; "gpu", the same
+        networks, and distances with more points and projections; "quick", minutes on two cores; or "smallest", which
+        the tests run.
     device
         Where networks are trained and s-OTDD is computed.
     workers

@@ -59,10 +59,8 @@ def augmented(x: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint
     return np.clip(shown, 0, 255).astype(np.uint8)
 
 
-def sources(name: str, folder: Path) -> tuple[data.Images, list[data.Images]]:
-    """A dataset to draw from, and others of the same shape."""
-    if name == "mnist":
-        first, *others = (data.images(other, folder, side=28)[0] for other in data.NIST)
-        return first, others
-    others = [data.images("tiny_imagenet", folder, side=32)[0]] if name == "cifar10" else []
-    return data.images(name, folder)[0], others
+def sources(name: str, folder: Path, *, others: bool = True) -> tuple[data.Images, list[data.Images]]:
+    """A dataset to draw from, and others of the same shape if asked."""
+    more = {"mnist": data.NIST[1:], "cifar10": ("tiny_imagenet",)}.get(name, ()) if others else ()
+    side = 28 if name == "mnist" else 32
+    return data.images(name, folder)[0], [data.images(other, folder, side=side)[0] for other in more]

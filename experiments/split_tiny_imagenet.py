@@ -1,4 +1,4 @@
-"""Split Tiny-ImageNet: ten tasks of twenty classes at 224 × 224, and whether the distance foretells the gain.
+"""Split Tiny-ImageNet: ten tasks of twenty classes at 224 × 224, and whether the distance predicts the gain.
 
 A ResNet-18 is trained on every task. Its body is frozen and a last layer is trained on every other task. How, and what
 the tasks are: ``tiny_training``.
@@ -119,11 +119,6 @@ def summarise(results: Path, kind: str = RANDOM) -> None:
                     "mean_gain": float(np.mean(list(gain.values()))), "seconds": float(rows[0]["seconds"]),
                 })  # fmt: skip
     write(results / f"{stem(kind)}_correlations.csv", table)
-
-
-def exact_bytes(points: int, side: int) -> int:
-    """What OTDD (exact) would hold of two tasks in float64: features, and the plan with its cost."""
-    return 8 * (2 * points * side * side * 3 + 6 * points**2)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-# Tests run in several processes, which share the cores: torch's threads must not keep one busy while they wait.
+# Tests run in several processes, which share the cores: threads of torch and of BLAS must not keep one busy while they
+# wait. Without this, products of small matrices take three times as much of the processor.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 import numpy as np
 import pytest

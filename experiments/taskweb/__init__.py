@@ -1,4 +1,4 @@
-"""TaskWeb: whether the number foretells transfers between text tasks that other people measured.
+"""TaskWeb: whether the distance predicts transfers between text tasks that other people measured.
 
 Kim, Asai, Ilharco and Hajishirzi (EMNLP 2023) trained nine model settings on 22 source tasks, then on 21 targets, with
 eight seeds: 441 ordered pairs, 31,752 runs. ``python -m experiments.taskweb`` embeds texts of the tasks, ranks the

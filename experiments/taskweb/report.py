@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.foretell.statistics import Judged, as_rows, difference
 from experiments.store import Row, read, write
 from experiments.taskweb import picture, statistics
+from experiments.taskweb.judgement import Judged, as_rows, difference
 from experiments.taskweb.measures import DEFAULT
 from experiments.taskweb.statistics import Floats, Transfers
 from experiments.taskweb.tasks import SOURCES, TARGETS, kind_of, transfers

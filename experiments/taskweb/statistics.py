@@ -1,7 +1,7 @@
 """What is computed from transfers and scores, written before the first run.
 
-The same as in ``experiments/foretell/statistics.py``, where every target has its own set of sources: a task is never a
-source for itself. Scores of methods are (methods, sources, targets), higher for what a method holds for better.
+Every target has its own set of sources: a task is never a source for itself. Scores of methods are (methods, sources,
+targets), higher for what a method holds for better.
 
 - **Headline**: the mean score over the nine model settings, for each seed; the settings stand beside it one by one.
 - **ρ**: Spearman's, among the 21 sources of a target, averaged over targets.
@@ -11,8 +11,10 @@ source for itself. Scores of methods are (methods, sources, targets), higher for
   to the high side. **p of the best**: the share of shuffles in which any of the methods (rules apart) has a ρ as
   large as the largest: it allows for how many methods were tried.
 - **Other kinds**: ρ among the sources of another kind than the target's (inference, paraphrase, ...).
-- **Regret, saved, partial ρ, ceiling**: as there. The partial ρ holds fixed the source's number of classes, its number
-  of texts at hand (250 to 600; how many it was trained on is not known) and its mean on the other targets.
+- **Regret**: score of the best source less that of the one chosen; **saved**: the part of a random choice's regret that
+  this avoids. **Ceiling**: the ρ of a perfect method with scores as noisy as these. **Partial ρ** holds fixed the
+  source's number of classes, its number of texts at hand (250 to 600; how many it was trained on is not known) and its
+  mean on the other targets.
 - A method is **better** than s-OTDD on whole texts where its ρ is larger by 0.05 and the paired interval has no 0.
 """
 
@@ -23,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.foretell.statistics import Judged, correlations
-from experiments.foretell.statistics import partial as _partial
+from experiments.taskweb.judgement import Judged, correlations
+from experiments.taskweb.judgement import partial as _partial
 
 Floats = NDArray[np.float64]
 

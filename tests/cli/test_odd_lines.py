@@ -21,11 +21,11 @@ fuzz = settings(
 )
 
 WORDS = [
-    "distance", "matrix", "rank", "explain", "test", "check", "sketch", "catalog", "add", "search", "list", "show",
+    "distance", "matrix", "rank", "explain", "test", "check", "sketch", "catalog", "add", "search", "list",
     "remove", "demo", "a.npz", "b.npz", "odd.npz", "odd.csv", "odd.npy", "odd.parquet", "odd.sotdd",
     "a.sotdd", "folder", "kept", "missing.npz", "a.npz::", "a.npz::label=", "a.npz::features=X,label=y",
     "odd.csv::label=x",
-    "--n-projections", "--seed", "--p", "--label", "--features", "--label-law", "--estimator", "--noise-floor",
+    "--n-projections", "--seed", "--p", "--label", "--features", "--label-law", "--noise-floor",
     "--method", "--device", "--csv", "--json", "--quiet", "--n-permutations", "--max-points",
     "--top", "--like", "--n-quantiles", "-o", "out.sotdd", "--report", "out.html", "--fail-above", "-k",
     "--p-value",

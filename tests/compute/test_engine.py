@@ -17,7 +17,7 @@ from sotdd import LabelledData
 from sotdd.basics.threads import find_libraries
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.cpu.rows import find_class_terms, sort_rows
+from sotdd.compute.cpu.rows import find_class_terms, sort_classes, sort_rows
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.kernels import rows as kernels
 from sotdd.projections.moments import Polynomials
@@ -73,16 +73,17 @@ def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, count, s
 def test_radix_sort(rows):
     """Any floats there are: zeros of both signs, subnormals, infinities."""
     ours = rows.copy()
-    kernels.sort_large_classes(ours.view(np.uint32), np.array([0, rows.shape[1]]), np.zeros(1, np.int64))
+    kernels.sort_classes(ours.view(np.uint32), np.array([0, rows.shape[1]]))
     np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
 
 
-@pytest.mark.parametrize("n", [1, 1023, 1024, 70_000])
+@pytest.mark.parametrize("n", [1, 33, 1023, 1024, 70_000])
 def test_rows_are_sorted_whichever_way_their_length_takes(rng, n):
     rows = rng.standard_cauchy(size=(3, n)).astype(np.float32).round(1)
-    ours = rows.copy()
-    sort_rows(ours)
-    np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
+    for how in (sort_rows, lambda rows: sort_classes(rows, np.array([0, n]))):
+        ours = rows.copy()
+        how(ours)
+        np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
 
 
 @pytest.mark.parametrize("degree", [0, 1, 3, 4, 5, 11])

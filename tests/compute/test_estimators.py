@@ -1,7 +1,6 @@
 """The controlled estimator: unbiased, with intervals that hold, the same however the work is cut."""
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +17,7 @@ from sotdd.compute.run import run
 from sotdd.inputs import open_pair
 from sotdd.projections import Tilted
 from sotdd.projections.draws import FurtherDraws
+from sotdd.projections.moments import Polynomials
 
 torch_engine = pytest.importorskip("sotdd.compute.torch.engine")
 
@@ -32,6 +32,9 @@ def pair():
     return a, b
 
 
+FACTORIALS = np.array([math.factorial(k) for k in range(9)])
+
+
 # ------------------------------------------------------------------ the parts
 
 
@@ -39,8 +42,12 @@ def pair():
 def test_class_moments_against_slow_code(rng, cut):
     source, order = rng.normal(size=(3, 40)).astype(np.float32), rng.permutation(40)
     offsets, rows = np.array([0, 7, 8, 40]), np.empty((3, 40), np.float32)
-    mean, covariance, even = np.empty((3, 9)), np.empty((3, 9, 9)), np.empty((3, 3))
-    control_kernels.group_rows(source, order, offsets, cut, rows, mean, covariance, even)
+    own, weights, further = rng.normal(size=(3, 5)), rng.normal(size=(3, 2, 1)), rng.normal(size=(3, 2, 12))
+    further[:, :, 2:7:2] = 0.0
+    places, values = np.empty((3, 3, 2)), np.empty((3, 5))
+    made = FurtherDraws(Polynomials(own[:, 0].copy(), own), None, weights, further).make(8)
+    how = *made, own[:, 0].copy(), own
+    control_kernels.group_rows(source, order, offsets, cut, 8, *how, rows, places, values, np.empty((3, 0)))
     np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):
         by_point = np.empty((40, 9))
@@ -49,10 +56,13 @@ def test_class_moments_against_slow_code(rng, cut):
             inside = np.clip(members, -cut, cut)
             moments = [np.mean(inside**k) / math.factorial(k) for k in range(1, 9)]
             by_point[first:last] = [members.mean(), *moments]
-        np.testing.assert_allclose(mean[line], by_point.mean(axis=0), rtol=1e-9)
-        np.testing.assert_allclose(covariance[line], np.cov(by_point.T, bias=True), rtol=1e-6, atol=1e-12)
         everything = rows[line].astype(np.float64)
-        np.testing.assert_allclose(even[line], [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)])
+        even = [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)]
+        np.testing.assert_allclose(values[line], [everything.mean(), np.mean(by_point[:, 0] ** 2), *even], rtol=1e-9)
+        placed = [own[line, 0] * everything + by_point[:, 1:5] @ (own[line] * FACTORIALS[:5])[1:]]
+        for weight, drawn in zip(weights[line, :, 0], further[line], strict=True):  # orders beyond 8 are left out
+            placed.append(weight * everything + by_point[:, 1:] @ (drawn[:9] * FACTORIALS)[1:])
+        np.testing.assert_allclose(places[line], [(one.mean(), one.std()) for one in placed], rtol=1e-6)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
@@ -63,12 +73,10 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
     recipe = sotdd.Projections.fit(data, n_projections=64)
     engine = CpuEngine() if kind is CpuEngine else kind("cpu")
     with engine as active:
-        view = next(active.walk(data, recipe, degree=24))
-        terms = view.block.terms
-        # A further draw of nothing has a cost of zero.
-        nothing = np.zeros((64, 1, 1)), np.zeros((64, 1, 4))
-        block = replace(view.block, draws=FurtherDraws(terms, None, *nothing))
-        places = [active.collect([found]) for found in active.label_places(view.moments, block)]
+        view = next(active.walk(data, recipe, degree=24, draws=1))
+        places = [active.collect([found]) for found in view.places]
+    for found in places:
+        found[:, 1] = 0.0  # a further draw of nothing has a cost of zero
     out = np.empty((64, 3))
     control_kernels.gaussian_gaps(*places, float(p), out)
     first, second = (np.asarray(rows).astype(np.float64) for rows in view.rows)

@@ -111,7 +111,7 @@ def words(n, d, per_point, seed):
 
 small = words(30, 1000, 5, 0)
 sotdd.distance(small, small, n_projections=64)  # loads and compiles
-a, b = words(100_000, 20_000, 20, 1), words(50_000, 20_000, 20, 2)
+a, b = words(40_000, 20_000, 20, 1), words(20_000, 20_000, 20, 2)
 before = peak()
 print(sotdd.distance(a, b, n_projections=64).value, peak() - before)
 """
@@ -120,7 +120,7 @@ print(sotdd.distance(a, b, n_projections=64).value, peak() - before)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read as Linux has it")
 def test_what_would_be_gigabytes_takes_memory_of_a_few_blocks():
-    """Dense, the datasets take 8 and 4 GB."""
+    """Dense, the datasets take 3.2 and 1.6 GB."""
     done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     value, grown = map(float, done.stdout.split())

@@ -35,9 +35,9 @@ def plan_pair(data, count, seed, p=2.0, *, actual=False):
     return replace(Plan.of_pair(data, (0, 1), count, seed, (p,)), actual=actual, n_projections=1000)
 
 
-def costs(engine, data, projections, plan):
+def costs(engine, data, projections, plan, known=()):
     with engine as active:
-        resample = Resample([plan], active, projections.n_projections)
+        resample = Resample([plan], active, projections.n_projections, known=known)
         run(data, projections, active, [resample])
         return resample.costs()[0][:, :, 0]
 
@@ -60,6 +60,24 @@ def test_brute_force_in_float64(rng, pair, p, settings):
     for engine in ENGINES.values():
         found = costs(engine(), data, sotdd.Projections.from_arrays(**drawn), plan)
         np.testing.assert_allclose(found, expected, rtol=3e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_further_splits_are_added_to_those_that_are_known(rng, pair, labels):
+    data, projections = open_pair(*pair), sotdd.Projections.from_arrays(**reference.draw(rng, 70, 4))
+    plan = replace(plan_pair(data, 90, 7), labels=labels)
+    for engine in ENGINES.values():
+        whole = costs(engine(), data, projections, plan)
+        known = whole[:, :40, None] + 1  # taken as they are
+        found = costs(engine(), data, projections, plan, [known])
+        np.testing.assert_array_equal(found[:, :40], known[:, :, 0])
+        np.testing.assert_allclose(found[:, 40:], whole[:, 40:], rtol=1e-6)
+    if not labels:
+        t = np.concatenate([pair[0][0], pair[1][0]]) @ projections.draw(0, 70).features.theta.T
+        left, right = (np.sort(t[side.index], axis=0) for side in plan.draw(41))
+        steps = (np.arange(23 * 17) + 0.5) / (23 * 17)
+        gaps = left[(steps * 23).astype(int)] - right[(steps * 17).astype(int)]
+        np.testing.assert_allclose(whole[:, 41], (gaps**2).mean(axis=0), rtol=3e-4)
 
 
 def test_any_label_law_and_any_law_of_directions(rng, pair):

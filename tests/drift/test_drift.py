@@ -82,6 +82,31 @@ def laws(name):
     }[name]
 
 
+def test_a_test_at_a_level_ends_as_soon_as_its_verdict_is_clear(fitted, rng):
+    reference = fitted[1]
+    far = reference.test(sample(rng, 60, shift=2), n_permutations=999, level=0.05)
+    assert (far.p_value, len(far.null)) == (0.005, 199)  # a tenth of the level
+    near = [reference.test(sample(rng, 60), n_permutations=999, level=0.05) for _ in range(8)]
+    ends = {len(one.null): one for one in near}
+    assert {39, 99} <= set(ends)
+    assert all((one.p_value >= 0.5) == (len(one.null) == 39) for one in near)
+    slight = (reference.test(sample(rng, 60, shift=0.15), n_permutations=599, level=0.05) for _ in range(8))
+    unclear = next(one for one in slight if len(one.null) == 599)
+    assert unclear.p_value == pytest.approx(0.005 + (1 + np.sum(unclear.null >= unclear.statistic)) / 600)
+    assert reference.test(sample(rng, 60, shift=2), n_permutations=999, level=0.005).p_value == 0.001
+
+
+@pytest.mark.slow
+def test_the_level_is_kept_by_a_test_that_ends_early():
+    """400 at 5 %: 20 alarms expected; fewer than 8 or more than 35 have a chance of 0.2 %."""
+    alarms = 0
+    for seed in range(400):
+        rng = np.random.default_rng([seed, 3])
+        reference = sotdd.DriftReference.fit(sample(rng, 40), n_projections=8, seed=seed)
+        alarms += reference.test(sample(rng, 20), n_permutations=399, level=0.05).rejects(0.05)
+    assert 8 <= alarms <= 35
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["t3", "log-normal", "imbalanced", "50 classes"])
 @pytest.mark.parametrize(("n", "m"), [(120, 60)])
@@ -122,7 +147,7 @@ def test_names_count_where_that_is_asked_for(rng):
     blind = sotdd.DriftReference.fit((x, y)).test((other, swapped), n_permutations=199)
     named = sotdd.DriftReference.fit((x, y), label_names="match").test((other, swapped), n_permutations=199)
     assert named.p_value <= 0.01 < blind.p_value
-    assert named.strongest == "classes by name"
+    assert named.aspects["classes by name"] == 0.005
 
 
 def test_a_large_reference_is_sampled_and_says_so(rng):
@@ -172,6 +197,9 @@ def test_run_lengths_are_those_of_the_textbook():
             total, count = max(0.0, total + rng.normal() - 0.5), count + 1
         lengths.append(count)
     assert np.mean(lengths) == pytest.approx(50, rel=0.1)
+    # Where references shift scores by 0.11, alarms over all of them come as often with the limit that knows it.
+    alarms = [1 / find_run_length(find_limit(200, 0.11), shift) for shift in 0.11 * rng.normal(size=100)]
+    assert 1 / np.mean(alarms) == pytest.approx(200, rel=0.1)
 
 
 @pytest.mark.parametrize("n_permutations", [99, 499])
@@ -179,7 +207,7 @@ def test_scores_are_normal_where_nothing_has_drifted(rng, n_permutations):
     """Beyond the farthest permutation too, whatever the law: of exponential statistics, and of largest squares."""
     for draw in (rng.exponential, lambda size: (rng.normal(size=(5, size)) ** 2).max(axis=0)):
         values = draw(size=4000 * (n_permutations + 1)).reshape(4000, -1)
-        tests = (TwoSampleTest(0.0, row[1:], row[0], row[1:], "combined", 2.0, (20, 1), 1, "") for row in values)
+        tests = (TwoSampleTest._make(0.0, row[1:], row[0], row[1:], "combined", 2.0, (20, 1), 1, "") for row in values)
         scores = np.array([score(one) for one in tests])
         assert abs(scores.mean()) < 0.05
         assert scores.std() == pytest.approx(1, abs=0.04)

@@ -88,7 +88,7 @@ def test_grouping_brings_classes_together(labels):
 
 def test_blocks_cover_every_row_once():
     for shape in [(1, 1), (511, 3), (512, 3), (513, 3), (5, 3_000_000)]:
-        data = LabelledData("x", np.broadcast_to(np.uint8(0), shape), ("all",), np.zeros(shape[0], np.int32))
+        data = LabelledData._make("x", np.broadcast_to(np.uint8(0), shape), ("all",), np.zeros(shape[0], np.int32))
         rows = [row for block in data.blocks() for row in range(block.start, block.stop)]
         assert rows == list(range(shape[0]))
 
@@ -163,14 +163,14 @@ def test_bunches():
     assert open_dataset(toys.load_diabetes(), bins=4).counts.min() > 100
 
 
-def test_transforms(xy, folder):
+def test_encoders_of_rows(xy, folder):
     x, y = xy
     frame_of(xy).to_parquet("t.parquet", row_group_size=70)
     for source in [(x, y), "t.parquet::label=species", pairs(x, y)]:
-        same(open_dataset(source, transform=lambda batch: batch[:, :2] * 3), (x[:, :2] * 3, y))
-        same(open_dataset(source, transform=lambda batch: torch.tensor(batch) + 1), (x + 1, y))
-    assert "transform made shape (3, 4)" in refusal((x, y), transform=lambda batch: batch[:3])
-    assert "transform failed" in refusal((x, y), transform=lambda batch: batch @ np.ones(3))
+        same(open_dataset(source, encoder=lambda batch: batch[:, :2] * 3), (x[:, :2] * 3, y))
+        same(open_dataset(source, encoder=lambda batch: torch.tensor(batch) + 1), (x + 1, y))
+    assert "encoder made a ndarray of shape (3, 4)" in refusal((x, y), encoder=lambda batch: batch[:3])
+    assert "encoder failed" in refusal((x, y), encoder=lambda batch: batch @ np.ones(3))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_transforms(xy, folder):
     [
         {"label": 1.5}, {"features": []}, {"features": "x"}, {"label": "x"}, {"split": "train"}, {"split": np.ones(3)},
         {"broken": "skip"}, {"broken": "mend"}, {"image_size": (1, 2, 3)}, {"image_size": 0}, {"image_mode": "CMYK"},
-        {"image_mode": np.ones(2)}, {"transform": 3}, {"bins": 0}, {"max_points": 0}, {"max_points": 2.5}, {"seed": -1},
+        {"image_mode": np.ones(2)}, {"encoder": 3}, {"bins": 0}, {"max_points": 0}, {"max_points": 2.5}, {"seed": -1},
         {"table": "x"}, {"query": "x"},
         {"na_values": "x"}, {"missing": "x"}, {"one_hot": 1}, {"dates": 3}, {"exclude": 5},
         {"separator": ";"},

@@ -53,7 +53,7 @@ def test_samples_and_rows_without_labels_stay_sparse(counts):
         for found, expected in ((data, dense.features), (data.take(np.array([5, 2])), dense.features[[5, 2]])):
             assert isinstance(found.features, SparseRows)
             np.testing.assert_array_equal(found.features[:], expected)
-    turned = sotdd.open_dataset(sp.csr_array(counts), transform=lambda batch: batch[:, :3] * 2)
+    turned = sotdd.open_dataset(sp.csr_array(counts), encoder=lambda batch: batch[:, :3] * 2)
     np.testing.assert_array_equal(turned.features, counts[:, :3] * 2)  # which sees dense batches
 
 

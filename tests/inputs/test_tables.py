@@ -129,9 +129,9 @@ def test_missing_values_are_filled_in_and_marked_dropped_or_refused(here):
 
 def test_the_share_of_gaps_counts_and_means_are_pooled(rng):
     """What is missing in one dataset alone is a difference; what is missing at random in both is none."""
-    x, y = rng.normal(5, 1, (2, 4000, 2))
+    x, y = rng.normal(5, 1, (2, 900, 2))
     one, other = (pd.DataFrame(part, columns=["u", "v"]).assign(label=0) for part in (x, y))
-    holes = [part.assign(u=part["u"].where(rng.random(4000) > share)) for part, share in ((one, 0.4), (other, 0.4))]
+    holes = [part.assign(u=part["u"].where(rng.random(900) > share)) for part, share in ((one, 0.4), (other, 0.4))]
     assert sotdd.test(*holes, n_permutations=99).p_value > 0.05
     assert sotdd.test(one, holes[1], n_permutations=99).p_value < 0.05
     opened = sotdd.inputs.open_pair(one, holes[1])
@@ -288,7 +288,7 @@ QUESTIONS = [
     ({"x": [1.0], "y": [1]}, {"features": "z"}, "'z'"),
     ({"y": [1]}, {}, "besides the labels"),
     ({"note": list("abcdef"), "y": [1] * 6}, {}, "'a' in row 0"),
-    ({"x": [1.0], "v": [[1.0, 2.0]], "y": [1]}, {}, "features="),
+    ({"x": [1.0], "v": [[1.0, 2.0]], "y": [1]}, {}, "by features"),
     ({"v": [[1.0, 2.0], [1.0]], "y": [1, 2]}, {}, "1 to 2 entries"),
     ({"x": [1.0, float("inf")], "y": [1, 2]}, {}, "infinite"),
     ({"x": [1.0], "y": [[1]]}, {}, "list"),
@@ -395,7 +395,7 @@ def test_an_array_is_matched_by_position_and_that_is_said(folder, frame):
 def test_what_has_names_and_what_has_none(frame, rng):
     x = pd.DataFrame(rng.normal(size=(20, 3)))  # columns are merely numbered
     lists = pd.DataFrame({"vector": [[1.0, 2.0], [3.0, 4.0]], "label": [0, 1]})
-    for source, how in (((x, np.zeros(20)), {}), (lists, {}), (frame, {"transform": lambda batch: batch[:, :2]})):
+    for source, how in (((x, np.zeros(20)), {}), (lists, {}), (frame, {"encoder": lambda batch: batch[:, :2]})):
         assert sotdd.open_dataset(source, **how).columns is None
     opened = sotdd.open_dataset(frame, features=["visits", "age"], max_points=50)
     for data in (opened, sotdd.open_dataset(opened, max_points=10), opened.take(np.arange(3))):
@@ -405,7 +405,7 @@ def test_what_has_names_and_what_has_none(frame, rng):
 def test_columns_on_a_device_are_put_in_order(frame):
     torch = pytest.importorskip("torch")
     expected = frame[list(NAMES)].to_numpy()
-    device = LabelledData("t", DeviceFeatures(torch.tensor(expected)), ("all",), np.zeros(200, int), NAMES)
+    device = LabelledData._make("t", DeviceFeatures(torch.tensor(expected)), ("all",), np.zeros(200, int), NAMES)
     np.testing.assert_array_equal(order_columns(device, NAMES[::-1], "another").rows(slice(None)), expected[:, ::-1])
 
 

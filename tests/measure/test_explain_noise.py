@@ -21,8 +21,8 @@ def blobs(rng, n, centres, labels):
 
 
 def find_lost(why):
-    """Classes of both sides that have no counterpart."""
-    return tuple(tuple(line.label for line in why.lines(side) if line.counterpart is None) for side in (0, 1))
+    """Classes of both sides that have no counterpart, and not by chance."""
+    return tuple(tuple(line.label for line in why.lines(side) if line.lost) for side in (0, 1))
 
 
 def far_centres(rng, count, d, apart=6.0):

@@ -138,7 +138,7 @@ def test_a_target_that_moves_is_a_distance(rng):
     assert values[1].classes[0] == values[1].classes[1]  # the same bins
     ignored = [apart(shift, label_names="ignore").value for shift in (0, 1)]
     assert ignored[1] > ignored[0]  # bins of all data: classes lie elsewhere
-    with pytest.raises(SotddError, match="cut into 4 and 5 bins"):
+    with pytest.raises(SotddError, match="cut into 4, 5 bins"):
         sotdd.distance(open_dataset((x, y), bins=4), open_dataset((x, y), bins=5))
     own = [open_dataset((x, y + shift), bins=3) for shift in (0, 2)]
     projections = sotdd.Projections.fit(own, n_projections=16)

@@ -18,8 +18,6 @@ from benchmarks import (
     feature_causes,
     gate,
     label_choice,
-    label_families,
-    labels,
     peers,
     plain_torch,
     privacy,
@@ -207,17 +205,12 @@ def test_large_data(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_data_by_default")
-def test_label_terms():
-    trial = labels.Trial(3, 64, n_points=8)
-    laws = {name: labels.LAWS[name] for name in (labels.PAPER, "quantiles, 16 levels")}
-    by_seed = [trial.measure(laws, seed) for seed in (0, 1)]
-    for name, law in laws.items():
-        (i, j), costs = trial.real[0], by_seed[1][name].real[0]
-        a, b = trial.sides[i].pair, trial.sides[j].pair
-        direct = sotdd.distance(a, b, label_law=law, n_projections=64, scale=trial.scaler, seed=1, estimator="plain")
-        np.testing.assert_allclose(direct.per_projection, costs, rtol=1e-4, atol=1e-8)
-        assert labels.judge(trial, name, by_seed)
-    sizes = label_choice.Sizes(
-        pairs=3, points=40, projections=64, repeats=1, covered=1, controlled=1, batches=4, batch=40
-    )
-    assert list(label_choice.tables({"tables": label_choice.judge(label_families.FAMILIES["tables"], sizes)}))
+def test_label_terms(rng):
+    sizes = label_choice.Sizes(repeats=2, points=30, projections=64, pairs=3, few=20)
+    rows = [{name: str(value) for name, value in row.items()} for row in label_choice.judge("iris", sizes)]
+    found = list(label_choice.report(rows))
+    assert sum(line.startswith("| tables, tuned on |") for line in found) == len(label_choice.CHANGES) + 4
+    values, drawn = rng.normal(size=(2, 50)).astype(np.float32), label_choice.Fourier(0.7, 2.0).draw(rng, 2)
+    weights, frequencies, phases = drawn.coefficients[1].reshape(3, 5)
+    waves = np.sqrt(2) * np.cos(values[1][:, None] * frequencies + phases)
+    assert drawn.summary(values, drawn.coefficients)[1] == pytest.approx(np.mean(waves @ weights), rel=1e-4)

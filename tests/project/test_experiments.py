@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="the experiments train networks: nee
 
 from experiments import (  # noqa: E402
     augmentation,
+    claims,
     correlate,
     correlation,
     methods,
@@ -22,14 +23,13 @@ from experiments import (  # noqa: E402
     options,
     page,
     projections,
-    reports,
     runtime,
     side_by_side,
     split_tiny_imagenet,
     store,
     text_transfer,
 )
-from experiments.foretell import page as foretell_page  # noqa: E402
+from experiments.choosing import page as choosing_page  # noqa: E402
 from experiments.taskweb import page as taskweb_page  # noqa: E402
 
 import sotdd  # noqa: E402
@@ -43,6 +43,31 @@ def test_correlations_agree_with_scipy(rng):
     for found, theirs in ((correlate.spearman(x, y), stats.spearmanr), (correlate.pearson(x, y), stats.pearsonr)):
         assert found.value == pytest.approx(theirs(x, y).statistic)
         assert found.low < found.value < found.high
+
+
+def test_intervals_leave_whole_datasets_out(rng):
+    pairs = [(a, b) for a in "abcde" for b in "abcde" if a != b]
+    x, y = rng.normal(size=(2, 20))
+    y += x
+    without = []
+    for name in "abcde":
+        rows = [place for place, pair in enumerate(pairs) if name not in pair]
+        without.append(stats.spearmanr(x[rows], y[rows]).statistic)
+    reach = stats.t.ppf(0.975, 4) * np.sqrt(4 / 5 * np.sum((np.array(without) - np.mean(without)) ** 2))
+    found = correlate.leave_out(x, y, pairs)
+    assert found.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert (found.low, found.high) == pytest.approx((max(-1, found.value - reach), min(1, found.value + reach)))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "paper", "verdict"),
+    [(0.1, 0.5, 0.4, "confirmed"), (0.1, 0.3, None, "confirmed"), (0.1, 0.3, 0.4, "weaker"),
+     (-0.1, 0.5, 0.4, "undecided"), (-0.5, -0.1, 0.4, "opposite")],
+)  # fmt: skip
+def test_a_verdict_asks_what_the_interval_holds(low, high, paper, verdict):
+    assert claims.judge(correlate.Correlation((low + high) / 2, low, high), paper) == verdict
+    mirrored = correlate.Correlation(-(low + high) / 2, -high, -low)
+    assert claims.judge(mirrored, None if paper is None else -paper, sign=-1) == verdict
 
 
 def test_choosing_the_nearest_source():
@@ -137,11 +162,11 @@ def test_every_experiment_runs(table, results, data_folder, monkeypatch):
 
 def test_committed_pages_are_what_the_committed_tables_give(tmp_path):
     folder = options.Options.results
-    page.generate(folder, tmp_path / "paper.md", [section(folder) for section in reports.SECTIONS])
+    page.generate(folder, tmp_path / "paper.md")
     taskweb_page.generate(folder, tmp_path / "taskweb.md")
     for fresh, committed in (("paper.md", ROOT / "docs" / "reproduction.md"), ("taskweb.md", taskweb_page.PAGE)):
         ours, theirs = (path.read_text(encoding="utf-8").splitlines() for path in (tmp_path / fresh, committed))
         without_pictures = [[line for line in lines if not line.startswith("![")] for lines in (ours, theirs)]
         assert without_pictures[0] == without_pictures[1]
-    transfer = foretell_page.PAGE.read_text(encoding="utf-8")
-    assert foretell_page.filled(transfer, folder) == transfer
+    transfer = choosing_page.PAGE.read_text(encoding="utf-8")
+    assert choosing_page.fill(transfer, folder / "choosing") == transfer

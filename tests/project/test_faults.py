@@ -76,10 +76,10 @@ def test_killed_writers_leave_whole_files(tmp_path):
     two = [run(KILLED, tmp_path) for _ in range(2)]
     for one in two:
         assert one.stdout.readline() == "ready\n", one.stderr.read()
-    for number in range(30):  # a stop is a kill as far as the files are concerned, and the process goes on from there
+    for number in range(16):  # a stop is a kill as far as the files are concerned, and the process goes on from there
         time.sleep(rng.uniform(0.001, 0.03))
         for one in two:
-            one.send_signal(signal.SIGSTOP if number < 29 else signal.SIGKILL)
+            one.send_signal(signal.SIGSTOP if number < 15 else signal.SIGKILL)
         assert {version_of(kind, tmp_path / kind) for kind in KINDS} <= {0, 1}
         for one in two:
             one.send_signal(signal.SIGCONT)

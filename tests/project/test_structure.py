@@ -1,8 +1,14 @@
-"""Three numbers that may fall and must not creep up: public names, layers, loops over projections."""
+"""What is only received; and numbers that must not creep up: public names, layers, loops over projections."""
 
 import ast
+import copy
+import dataclasses
+import inspect
+import pickle
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import sotdd
 
@@ -14,6 +20,19 @@ DRAWS = 2
 
 def test_public_names():
     assert len(sotdd.__all__) <= PUBLIC_NAMES
+
+
+def test_nobody_makes_by_hand_what_calls_return(rng):
+    """Whatever is public refuses arguments that are nothing, in one line; what was returned is copied and pickled."""
+    public = {**vars(sotdd.results), **{name: getattr(sotdd, name) for name in sotdd.__all__}}
+    for kind in {one for one in public.values() if isinstance(one, type)} - {sotdd.SotddError}:
+        parameters = inspect.signature(kind).parameters.values()
+        required = [one.name for one in parameters if one.default is one.empty]
+        with pytest.raises(sotdd.SotddError, match=r"^[^\n]+$"):
+            kind(**dict.fromkeys(required or ["columns"]))
+    result = sotdd.distance(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), n_projections=4)
+    for again in (copy.copy(result), pickle.loads(pickle.dumps(result)), dataclasses.replace(result, p=2.0)):
+        assert repr(again) == repr(result)
 
 
 def test_layers():

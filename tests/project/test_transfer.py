@@ -1,6 +1,7 @@
-"""Which source transfers best (`experiments.foretell`, `experiments.taskweb`): known answers, and smallest runs."""
+"""Which source transfers best (`experiments.choosing`, `experiments.taskweb`): known answers, and smallest runs."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pandas
@@ -10,8 +11,8 @@ from scipy import stats
 pytest.importorskip("torch", reason="the comparison trains networks: needs torch")
 pytest.importorskip("ot", reason="the comparison has OTDD: needs POT")
 
-from experiments.foretell import __main__ as foretell
-from experiments.foretell import design, directed, scores, statistics
+from experiments.choosing import __main__ as choosing
+from experiments.choosing import design, pools, scores, statistics
 from experiments.store import read
 from experiments.taskweb import __main__ as on_texts
 from experiments.taskweb import features, tasks
@@ -35,30 +36,57 @@ def test_leep_and_logme_are_what_their_definitions_say(rng):
     assert scores.logme(features, y, rounds=200) == pytest.approx(np.mean(expected), abs=0.01)
 
 
-@pytest.mark.parametrize("score", [scores.logme, scores.h_score, scores.nearest_mean, directed.separation])
+@pytest.mark.parametrize("score", [scores.logme, scores.h_score, scores.separation])
 def test_scores_are_higher_where_classes_lie_apart(score, rng):
     y = np.arange(60) % 3
     noise = rng.normal(size=(60, 8))
     assert score(noise + 3 * np.eye(8)[y], y) > score(noise + np.eye(8)[y], y) > score(noise, y)
 
 
-def test_statistics_agree_with_scipy_and_by_hand(rng):
-    accuracy = rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + 0.5 * rng.normal(size=(5, 12, 7))
-    known = np.column_stack([rng.integers(2, 6, size=12), rng.integers(1, 4, size=12)]).astype(float)
-    table = statistics.Table(accuracy, rng.random((12, 7)) < 0.3, known)
-    score = np.stack([np.round(table.mean + rng.normal(size=(12, 7)), 1), np.ones((12, 7)), table.mean])
-    found = statistics.judged(score, table, resamples=50)
-    one = [stats.spearmanr(score[0, :, t], table.mean[:, t]).statistic for t in range(7)]
-    assert found.rho == pytest.approx([np.mean(one), 0, 1])  # a constant says nothing
-    assert found.p[1] == 1
-    assert found.interval[0, 0] < found.rho[0] < found.interval[0, 1]
-    assert statistics.difference(found, 2, 0)[0] == pytest.approx(1 - found.rho[0])
-    others = table.on_others()
-    left = statistics.partial(np.stack([score[0], others]), table.mean, known, others)
-    np.testing.assert_allclose(left[1], 0, atol=1e-9)  # nothing beyond what is given
-    few = np.array([[0.9, 0.2], [0.5, 0.6], [0.1, 0.4]])
-    assert statistics.regret(few, few) == 0
-    assert statistics.regret(-few, few) == pytest.approx((0.8 + 0.4) / 2)
+def test_what_choosing_saves_by_hand(rng):
+    accuracy = np.array([[0.9, 0.2, 0.5], [0.5, 0.6, 0.3], [0.1, 0.4, 0.7]])
+    away = ~np.eye(3, dtype=bool)
+    score = np.array([[[0, 1, 2], [2, 0, 2], [1, 2, 0]]], dtype=float)  # first: source 1; then 2; then 0 and 1 tie
+    taken = statistics.pick(score, away)
+    np.testing.assert_allclose(taken, [[0, 0, 0.5], [1, 0, 0.5], [0, 1, 0]])
+    # Best 0.5, 0.4, 0.5; chosen 0.5, 0.4, 0.4; at random 0.3, 0.3, 0.4.
+    assert statistics.save(taken, accuracy, away) == pytest.approx(1 - 0.1 / 0.4)
+    values = rng.normal(size=8)  # the jackknife of a mean is its standard error
+    one = statistics.jackknife(lambda allowed: float(values[allowed.any(axis=0)].mean()), ~np.eye(8, dtype=bool))
+    assert one.high - one.value == pytest.approx(stats.t.ppf(0.975, 7) * stats.sem(values))
+    assert statistics.permute(lambda order: 1.0, 3, 9) == 1
+    assert statistics.holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
+    order = rng.normal(size=(1, 9, 9))
+    allowed = np.ones((9, 9), dtype=bool)
+    rhos = [stats.spearmanr(order[0, :, t], order[0, :, t] ** 2).statistic for t in range(9)]
+    assert statistics.correlate(order, order[0] ** 2, allowed) == pytest.approx(np.mean(rhos))
+
+
+def test_shortlists_by_counting(rng):
+    score, away = rng.normal(size=(2, 6, 6)), ~np.eye(6, dtype=bool)
+    near = statistics.nearest(score[0], 2, away)
+    for target in range(6):
+        sources = [source for source in range(6) if source != target]
+        assert set(np.flatnonzero(near[:, target])) == set(sorted(sources, key=lambda s: -score[0, s, target])[:2])
+    expected = np.zeros((6, 6))
+    for seed in range(2):
+        for target in range(6):
+            groups = list(combinations([source for source in range(6) if source != target], 3))
+            for group in groups:
+                expected[max(group, key=lambda s: score[seed, s, target]), target] += 1 / len(groups) / 2
+    np.testing.assert_allclose(statistics.pick_of_random(score, 3, away), expected)
+
+
+def test_no_example_is_in_two_parts(rng):
+    y = rng.choice(30, p=np.arange(1, 31) / 465, size=4000)
+    parts = pools.deal(y, "some", 600)
+    rows = np.concatenate([chosen for chosen, _ in parts.values()])
+    assert len(rows) == len(set(rows))
+    source, pool = parts["source"][1], parts["pool"][1]
+    assert len(source) <= 600
+    assert np.bincount(source).min() >= 3
+    assert len(np.bincount(source)) <= design.SOURCE_CLASSES
+    assert np.bincount(pool).tolist() == [design.POOL] * design.TARGET_CLASSES
 
 
 def test_statistics_with_holes_by_hand(rng):
@@ -82,18 +110,20 @@ def test_statistics_with_holes_by_hand(rng):
 
 @pytest.mark.slow
 def test_the_smallest_run_on_pictures(tmp_path, data_folder):
-    asked = ["--size", "smallest", "--family", "grey", "--data", str(data_folder), "--results", str(tmp_path)]
-    foretell.main(asked)
-    size = design.SIZES["smallest"]
-    sources, targets = design.sources("grey", size), design.targets("grey", size)
-    rows = read(tmp_path / "foretell_grey.csv")
-    assert len(rows) == size.seeds * len(targets) * (len(sources) + 1)
-    assert all(0 <= float(row["tuned5"]) <= 1 for row in rows)
-    summary = {row["method"]: row for row in read(tmp_path / "foretell_summary.csv") if row["setting"] == "tuned5"}
-    assert {"s-OTDD", "OTDD, debiased", "LogME", "most classes"} <= set(summary)
-    before = (tmp_path / "foretell_grey.csv").read_bytes()
-    foretell.main([*asked, "--steps", "train", "measure"])  # nothing is left to do
-    assert (tmp_path / "foretell_grey.csv").read_bytes() == before
+    folders = ["--data", str(data_folder), "--cache", str(tmp_path), "--results", str(tmp_path)]
+    choosing.main(["--effort", "smallest", "--domains", "pictures", *folders])
+    effort, folder = design.EFFORTS["smallest"], tmp_path / "choosing"
+    sources = pools.sources("pictures", pools.load("pictures", tmp_path))
+    assert len(sources) == 4 + 2 * len(design.VARIANTS)
+    rows = read(folder / "pictures.csv")
+    assert len(rows) == effort.seeds * 4 * (len(sources) + 1)
+    assert all(0 <= float(row["tuned10"]) <= 1 for row in rows)
+    summary = {row["method"]: row for row in read(folder / "summary.csv") if row["setting"] == "tuned10"}
+    assert {"s-OTDD", "OTDD, debiased", "LogME", "most classes", "5 nearest, then LogME"} <= set(summary)
+    assert {row["question"] for row in read(folder / "questions.csv")} == {"1", "2", "3"}
+    before = (folder / "pictures.csv").read_bytes()
+    choosing.main(["--effort", "smallest", "--domains", "pictures", "--steps", "train", "measure", *folders])
+    assert (folder / "pictures.csv").read_bytes() == before  # nothing was left to do
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
     assert "beyond noise (floor " in text
 
 
-@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--statistic", "distance", "--max-points", 40]])
+@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--p", 1, "--max-points", 40]])
 def test_the_python_on_the_page_of_a_test_gives_its_numbers(tables, run, settings):
     code, out, said = run(
         "test", "train.csv", "gone.csv", "--label", "kind", *FEW, *settings, "--report", "p.html", "--json"
@@ -97,7 +97,7 @@ def test_the_python_on_the_page_of_a_test_gives_its_numbers(tables, run, setting
 
 
 def test_the_python_on_the_page_of_an_explanation_gives_its_numbers(tables, run):
-    settings = ["--label", "kind", "--n-projections", 64, "--seed", 2, "--estimator", "plain"]
+    settings = ["--label", "kind", "--n-projections", 64, "--seed", 2, "--p", 1]
     line = ["explain", "train.csv", "gone.csv", *settings]
     told = json.loads(run(*line, "--report", "p.html", "--title", "A <b>title</b>", "--json")[1])
     text, data, python = read(tables / "p.html")

@@ -111,13 +111,30 @@ def test_sketches_know_what_their_sizes_give_as_data_do(rng, p, tmp_path):
     few, many = (sotdd.sketch(part, projections, n_quantiles=None) for part in data.values())
     found = few.distance(many, p)
     halves = found.sampling.distances.reshape(2, -1)  # halved more often, first in the same ways
-    np.testing.assert_allclose(halves[:, :4].ravel(), expected.sampling.distances, rtol=1e-6)
+    ratios = halves[:, :4] / expected.sampling.distances.reshape(2, -1)
+    seen = (found.per_projection * few.weights)[:64].mean() ** (1 / p)
+    slower = ratios[:, :1] * seen / found.value  # one factor each: how distances of this dataset fall with its size
+    np.testing.assert_allclose(ratios, np.broadcast_to(ratios[:, :1], ratios.shape), rtol=1e-6)
+    assert (slower > 1 - 1e-6).all()
+    assert (slower < 1.2).all()
     assert found.excess == pytest.approx(found.value**p - np.mean(halves**p), rel=1e-9)
     assert found.within_noise is bool(found.value <= found.noise.limit())
     few.save(tmp_path / "few.sotdd")
     again = sotdd.Sketch.load(tmp_path / "few.sotdd")
     np.testing.assert_array_equal(again.halves, few.halves)
     assert sotdd.pairwise([again, many], p=p).distances[0, 1].excess == pytest.approx(found.excess, rel=1e-3)
+
+
+def test_sketches_of_many_small_classes_know_what_chance_gives(rng):
+    shares = 1 / np.arange(1, 101)
+    centres, ratios = rng.normal(size=(100, 8)), []
+    for seed in range(25):
+        sides = rng.choice(100, size=(2, 600), p=shares / shares.sum())
+        one_law = [(centres[of] + rng.normal(size=(600, 8)), of) for of in sides]
+        projections = sotdd.Projections.fit(one_law, n_projections=128, seed=seed)
+        found = sotdd.sketch(one_law[0], projections).distance(sotdd.sketch(one_law[1], projections))
+        ratios.append(found.value**2 / found.sampling.power)
+    assert 0.85 < np.mean(ratios) < 1.05  # by the root law 1.12
 
 
 def test_one_sketch_that_knows_its_halves_is_enough(rng):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,21 @@ LARGEST_COUNT = 10**9
 
 # Of others' errors no more characters are quoted.
 _LINE = 200
+
+
+class Received:
+    """What calls return and nobody makes by hand: outside of this package it has no constructor but a private one."""
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Refuse a call from elsewhere; a copy or a pickle gives no arguments."""
+        caller = str(sys._getframe(1).f_globals.get("__name__"))
+        if (given or named) and caller.partition(".")[0] not in ("sotdd", "dataclasses"):
+            raise SotddError(f"{cls.__name__} has no constructor of its own: use what a call of sotdd returned.")
+        return super().__new__(cls)
+
+    @classmethod
+    def _make(cls, *given: Any, **named: Any) -> Self:  # noqa: ANN401  # as its fields are
+        return cls(*given, **named)
 
 
 def check_count(value: object, name: str, most: int = LARGEST_COUNT) -> int:
@@ -60,9 +76,9 @@ def check_limit(value: object, name: str) -> float | None:
     return None if value is None else check_positive(value, name, "a positive number or None")
 
 
-def check_level(level: object, such_as: float = 0.95) -> float:
+def check_level(level: object, such_as: float = 0.95, name: str = "level") -> float:
     """Return a level of confidence or of a test, strictly between zero and one, or refuse."""
-    return _check_between(level, "level", 0, 1, f"a number between 0 and 1, such as {such_as:g}")
+    return _check_between(level, name, 0, 1, f"a number between 0 and 1, such as {such_as:g}")
 
 
 def check_choice(value: object, name: str, choices: Sequence[str]) -> Any:  # noqa: ANN401  # one of the choices

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -78,15 +78,6 @@ def read_whole(path: str | os.PathLike[str], expected: str, missing: bytes | Non
             return missing
 
 
-def find_size(path: str | os.PathLike[str]) -> int:
-    """How many bytes a file has that is there."""
-    target = check_path(path)
-    if isinstance(target, Path):
-        return target.stat().st_size
-    system, inside = find_store(target)
-    return int(system.get_file_info(inside).size)
-
-
 def check_path(path: object, expected: str = "the path of a file") -> Path | str:
     """Return a path that a system could have, or the text of an address, or refuse; ``file://`` is a path.
 
@@ -154,6 +145,11 @@ def _refuse_device(path: Path) -> None:
 def is_remote(path: str) -> bool:
     """Whether a path is the address of something elsewhere."""
     return "://" in path
+
+
+def find_file_name(path: str) -> str:
+    """The name of a file at a path or an address, without what an address asks for behind it."""
+    return PurePosixPath(path.partition("?")[0] if is_remote(path) else path).name
 
 
 def is_web(url: str) -> bool:

@@ -26,7 +26,7 @@ class Stream(IntEnum):
     FEATURE_ROWS = 20  # points that features are compared on, by dataset
     FEATURE_DIRECTIONS = 21  # that features are compared along
     FEATURE_TIES = 24  # the order of equal values, by feature
-    COLUMN_PERMUTATIONS = 25  # of rows, by which columns are compared
+    CLASS_TIES = 26  # the order of points that are equal, by dataset
     SCALE_ROWS = 31  # points that scales of features are learnt from, by how many there are
 
 

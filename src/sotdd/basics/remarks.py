@@ -124,6 +124,10 @@ def _one_dataset(naming: Naming, name: str, farther: float) -> str:
     return f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
 
 
+def _say_dependent(naming: Naming) -> str:
+    return f"if rows belong together, say so by {naming('groups')} or {naming('blocks')}, or p-values are too small"
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share < 0.995 else "nearly all"
 
@@ -224,5 +228,11 @@ SENTENCES: dict[str, Callable[..., str]] = {
         f"{say_count(n_points, 'point')})"
     ),
     "halves compared": lambda naming, size: f"halves of {say_count(size, 'point')} were compared",
+    "rows repeat": lambda naming, repeated, rows: (
+        f"{repeated:,} of {say_count(rows, 'row')} repeat others exactly: {_say_dependent(naming)}"
+    ),
+    "neighbours alike": lambda naming, column, correlation: (
+        f"neighbouring rows are alike (correlation {correlation:.2f} in {column}): {_say_dependent(naming)}"
+    ),
     "below floor": lambda naming, by: f"{by:.4g} below the sampling floor, which counts as 0",
 }

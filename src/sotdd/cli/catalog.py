@@ -12,7 +12,7 @@ from sotdd.basics.remarks import Remarks
 from sotdd.basics.text import quote, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.compare import print_ranking
-from sotdd.cli.options import open_source, say_quantiles
+from sotdd.cli.options import open_source
 from sotdd.cli.terminal import make_table, print_table, say
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ app: typer.Typer = typer.Typer(
 )
 
 Folder = Annotated[str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or its URL.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of an entry.")]
 Where = Annotated[
     str | None,
     typer.Option(help="Only entries that meet this SQL condition on name, n_points, n_classes, added or metadata."),
@@ -136,32 +135,11 @@ def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
     )
 
 
-@app.command("show", epilog=o.examples("sotdd catalog show shop march"))
-@o.takes()
-def show_command(path: Folder, name: Name, asked: o.Asked) -> None:
-    """Show what a catalog knows about one entry."""
-    catalog = _find_catalog(path)
-    entry, sketch = catalog.entry(name), catalog.get(name)
-    counts = sorted(zip(sketch.counts.tolist(), map(show, sketch.classes), strict=True), key=lambda pair: -pair[0])
-    largest = ", ".join(f"{label} ({count:,})" for count, label in counts[:10])
-    lines = {
-        "points": f"{entry.n_points:,}",
-        "classes": f"{entry.n_classes:,}: {largest}" + (" …" if len(counts) > 10 else ""),
-        "sketch": say_quantiles(sketch),
-        "features": f"{sketch.recipe['n_features']:,}",
-        "fingerprint": sketch.fingerprint,
-        "added": f"{entry.added:%Y-%m-%d %H:%M:%S} UTC",
-        **{key: _say_value(value) for key, value in entry.metadata.items()},
-    }
-    asked.print(
-        {"catalog": path, **sketch.to_dict(), **entry.to_dict()},
-        lambda: print_table(make_table([("name", name), *lines.items()], left=(0, 1))),
-    )
-
-
 @app.command("remove", epilog=o.examples("sotdd catalog remove shop march"))
 @o.takes()
-def remove_command(path: Folder, name: Name, asked: o.Asked) -> None:
+def remove_command(
+    path: Folder, name: Annotated[str, typer.Argument(metavar="NAME", help="The name of an entry.")], asked: o.Asked
+) -> None:
     """Remove one entry."""
     catalog = _find_catalog(path)
     catalog.remove(name)

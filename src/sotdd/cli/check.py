@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import find_size
 from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.options import open_data, open_source
@@ -64,10 +61,9 @@ def reference_command(
     with show_work(f"Projecting {data} …", asked.quiet):
         made = _fit_reference(data, source, asked)
     made.save(output)
-    size, columns = find_size(output), made.projections.columns
+    columns = made.projections.columns
     numbers = {
         "file": output,
-        "bytes": size,
         "name": made.name,
         "n_points": made.n_points,
         "n_classes": len(made.classes),
@@ -84,8 +80,7 @@ def reference_command(
         if columns is not None:
             say_note(f"columns: {join_names(columns, most=12)}", asked.quiet)
 
-    advice = f"to check a batch: sotdd check {show(output)} BATCH"
-    asked.print(numbers, write, remarks=made.remarks, legend=f"{advice}; {size / 1e6:.2g} MB")
+    asked.print(numbers, write, remarks=made.remarks, legend=f"to check a batch: sotdd check {show(output)} BATCH")
 
 
 def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftReference:
@@ -137,7 +132,8 @@ def check_command(
         asked.refuse_report()
         if log is not None:
             refuse_unwritable_log(log)
-        _refuse_limits(**_choose(asked, "fail_above", "p_value"))
+        for name, value in asked.measuring.items():
+            o.MEASURING[name][0].take(value, name)  # refuses what is no level, limit or count
         gate = make_gate(reference, asked)
         criteria = _make_criteria(gate, asked, len(current))
         run = _judge_batches(gate, current, asked, criteria)
@@ -168,31 +164,26 @@ def end_run(
         raise typer.Exit(exit_code)
 
 
-def _refuse_limits(fail_above: float | None = None, p_value: float | None = None) -> None:
-    if fail_above is not None and not 0 <= fail_above < math.inf:
-        raise SotddError(f"is {fail_above:g}: expected a distance, such as 0.1.", setting="fail_above")
-    if p_value is not None and not 0 < p_value < 1:
-        raise SotddError(f"is {p_value:g}: expected a number between 0 and 1, such as 0.05.", setting="p_value")
-
-
 def make_gate(reference: str, asked: o.Asked) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     import sotdd
     from sotdd.drift.gate import Gate
 
     device = _choose(asked, "device")
-    if reference.endswith(o.SKETCH):
+    if o.is_made(reference):
         if "p_value" in asked.measuring:
             advice = "give the data, or leave --p-value out"
             raise SotddError(f"{reference!r} is a sketch, which has no points to permute: {advice}.")
         asked.refuse_drawing("for a sketch, which is already made")
         sketch = replace(sotdd.Sketch.load(reference), name=reference)
         return Gate(reference, sketch, {**_choose(asked, "p"), **device})
-    if reference.endswith(o.REFERENCE):
+    if o.is_made(reference, o.REFERENCE):
         chosen = {**asked.drawing, **_choose(asked, *_FITTING)}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
         return Gate(reference, sotdd.DriftReference.load(reference), device)
-    return Gate(reference, _fit_reference(reference, open_data(reference, asked), asked), device)
+    opened = open_data(reference, asked)
+    with show_work(f"Projecting {reference} …", asked.quiet):
+        return Gate(reference, _fit_reference(reference, opened, asked), device)
 
 
 def _choose(asked: o.Asked, *names: str) -> dict[str, Any]:
@@ -205,11 +196,10 @@ def _make_criteria(gate: Gate, asked: o.Asked, n_batches: int) -> Criteria:
     from sotdd.drift.gate import FEWEST, LEVEL, Criteria
 
     chosen = asked.measuring
-    n_permutations = check_count(chosen.get("n_permutations", Criteria.n_permutations), "n_permutations")
-    fewest = check_count(chosen.get("min_points", FEWEST), "min_points")
+    count, fewest = chosen.get("n_permutations", Criteria.n_permutations), chosen.get("min_points", FEWEST)
     limit = chosen.get("fail_above")
     level = chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None)
-    return Criteria(n_batches, limit, level, n_permutations, fewest, chosen.get("require_all_columns", False))
+    return Criteria(n_batches, limit, level, count, fewest, chosen.get("require_all_columns", False))
 
 
 def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria: Criteria) -> GateRun:
@@ -224,7 +214,8 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
         opened = None
         try:
             opened = open_batch(gate, asked, batch)
-            verdict = gate.judge(opened, criteria, batch, asked.bar)
+            with show_work(f"Checking {batch} …", asked.quiet):
+                verdict = gate.judge(opened, criteria, batch)
         except SotddError as error:
             verdict = BatchVerdict(batch, n_points=getattr(opened, "n_points", None), error=error.say(asked.naming))
         verdicts.append(verdict)
@@ -235,9 +226,9 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
     """Open a batch as the reference was; a sketch only beside a sketch."""
-    if batch.endswith(o.REFERENCE):
+    if o.is_made(batch, o.REFERENCE):
         raise SotddError(f"{batch!r} is a reference: give it first, and then the batches.")
-    if batch.endswith(o.SKETCH):
+    if o.is_made(batch):
         if gate.drift is not None:
             advice = f"give the data of {batch!r}, or sketch the reference, and then this one --like it"
             raise SotddError(f"{batch!r} is a sketch but the reference, which sets the unit, is not: {advice}.")
@@ -255,13 +246,13 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = _choose_reading(asked)
     batches = {
-        write_source(verdict.batch, **({} if verdict.batch.endswith(o.SKETCH) else reading)): (
+        write_source(verdict.batch, **({} if o.is_made(verdict.batch) else reading)): (
             None if verdict.test is None else len(verdict.test.null)
         )
         for verdict in verdicts
         if verdict.distance is not None
     }
-    is_made = gate.name.endswith((o.REFERENCE, o.SKETCH))
+    is_made = o.is_made(gate.name, o.REFERENCE, o.SKETCH)
     reference = gate.name if is_made else asked.write_source(gate.name)
     settings = {**asked.drawing, **_choose(asked, *_FITTING)}
     return {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made} if batches else {}

@@ -65,7 +65,7 @@ _NOISE_MARK = " ~"
 _DATA = ("reading", "drawing", "p", "device")
 
 
-@o.takes(*_DATA, "page", "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points")
+@o.takes(*_DATA, "page", "rel_tol", "noise_floor", "label_names", "method", "max_points")
 def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
     datasets = [open_source(source, asked) for source in (a, b)]
@@ -84,7 +84,7 @@ def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, interval)
 
 
-@o.takes(*_DATA, "page", "csv", "estimator", "noise_floor", "label_names", "method", "max_points")
+@o.takes(*_DATA, "page", "csv", "noise_floor", "label_names", "method", "max_points")
 def matrix_command(
     sources: Annotated[
         list[str], typer.Argument(metavar="A B ...", help=f"{o.SOURCE_HELP} Sketches (.sotdd) work too.")
@@ -112,7 +112,7 @@ def matrix_command(
     )
 
 
-@o.takes(*_DATA, "page", "csv", "estimator", "noise_floor", "method", "max_points")
+@o.takes(*_DATA, "page", "csv", "noise_floor", "method", "max_points")
 def rank_command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
@@ -133,7 +133,7 @@ def rank_command(
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
 
 
-@o.takes(*_DATA, "page", "csv", "estimator", "label_names")
+@o.takes(*_DATA, "page", "csv", "label_names")
 def explain_command(
     a: o.A,
     b: o.B,
@@ -157,7 +157,7 @@ def explain_command(
     )
 
 
-@o.takes(*_DATA, "page", "n_permutations", "statistic", "max_points", "label_names", n_projections=128)
+@o.takes(*_DATA, "page", "n_permutations", "max_points", "label_names", n_projections=128)
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
     datasets = [open_data(source, asked, "to permute") for source in (a, b)]

@@ -11,6 +11,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.cli import options as o
 from sotdd.cli.check import end_run, make_gate, open_batch
+from sotdd.cli.terminal import show_work
 
 if TYPE_CHECKING:
     from sotdd.drift.monitor import DriftMonitor
@@ -57,7 +58,8 @@ def monitor_command(
     for batch in current:
         try:
             opened = open_batch(gate, asked, batch)
-            verdict, monitor = gate.watch(monitor, opened, batch, asked.measuring.get("n_permutations", 499))
+            with show_work(f"Checking {batch} …", asked.quiet):
+                verdict, monitor = gate.watch(monitor, opened, batch, asked.measuring.get("n_permutations", 499))
         except SotddError as error:
             verdict = BatchVerdict(batch, error=error.say(asked.naming))
         append_lines(log, [write_line(verdict, reference, datetime.now(UTC), monitor=describe_state(monitor))])

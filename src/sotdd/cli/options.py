@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from sotdd.basics.checks import check_count, check_level, check_positive
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import refuse_unwritable
+from sotdd.basics.files import find_file_name, refuse_unwritable
 from sotdd.basics.remarks import Naming, Remark, in_python
 from sotdd.basics.text import say_count, show
-from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, show_work, wants_bar
+from sotdd.cli.terminal import complain, print_csv, print_remarks, say, say_note, show_work, wants_bar
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Option
 from sotdd.inputs.sources import write_source
 from sotdd.projections.drawing import DRAWING
@@ -36,7 +38,7 @@ SKETCH, REFERENCE = ".sotdd", ".ref"
 
 SOURCE_HELP = (
     "A file (.csv, .parquet, .npz, .xlsx, .db …) or its URL, - for CSV on standard input, a folder of images, texts"
-    " or tables, or one saved by Hugging Face datasets (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
+    " or tables, or one saved by Hugging Face datasets. Add options as in FILE::features=NAME,label=NAME."
 )
 SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."
 
@@ -72,9 +74,6 @@ def _option(usual: object, help: str, *choices: str, **known: Any) -> tuple[Opti
 # Settings of calls that are neither of reading nor of drawing.
 MEASURING: _Known = {
     "p": _option(2.0, "Order of transport, at least 1."),
-    "estimator": _option(
-        "controlled", "controlled (smaller error), or plain: the mean over projections.", "controlled", "plain"
-    ),
     "rel_tol": _option(
         None,
         "Draw projections until the standard error is at most this share of the distance, such as 0.01.",
@@ -92,21 +91,21 @@ MEASURING: _Known = {
         "sotdd, or another method: otdd, otdd-gaussian, wte, chsw, frechet, sw, mmd.",
         *("sotdd", "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd"),
     ),
-    "n_permutations": _option(999, "How many random permutations of the points."),
-    "statistic": _option(
-        "combined",
-        "combined or distance: what is compared with its value after permutations.",
-        *("combined", "distance"),
+    "n_permutations": _option(999, "How many random permutations of the points.", take=check_count),
+    "fail_above": _option(
+        None, "Fail if the distance is more than this.", type=float, metavar="X", take=check_positive
     ),
-    "fail_above": _option(None, "Fail if the distance is more than this.", type=float, metavar="X"),
     "p_value": _option(
         None,
         "Fail if a permutation test finds drift at this level, shared by all batches; 0.05 by default.",
         type=float,
         metavar="LEVEL",
+        take=lambda value, name: check_level(value, 0.05, name),
     ),
     "run_length": _option(200, "Batches from one false alarm to the next, on average.", metavar="N"),
-    "min_points": _option(10, "With fewer points a batch does not pass: it is undecided.", metavar="N"),
+    "min_points": _option(
+        10, "With fewer points a batch does not pass: it is undecided.", metavar="N", take=check_count
+    ),
     "require_all_columns": _option(False, "A batch with a column that is left out does not pass: it is undecided."),
     "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
     "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),
@@ -188,7 +187,8 @@ class Asked:
     ) -> None:
         """Print a result in the form that was asked for: JSON, CSV of its rows, or for people by ``write``."""
         if self.json:
-            print_json(numbers if self.report is None else {**numbers, "report": self.report})
+            whole = numbers if self.report is None else {**numbers, "report": self.report}
+            typer.echo(json.dumps(whole, indent=2, allow_nan=False))  # in ASCII: no code that a terminal would obey
             return
         if self.csv:
             print_csv(rows)
@@ -212,7 +212,7 @@ class Asked:
 
     def write_source(self, source: str) -> str:
         """A source with what was said about reading it, as Python takes it."""
-        return source if source.endswith(SKETCH) else write_source(source, **self.reading)
+        return source if is_made(source) else write_source(source, **self.reading)
 
     def refuse_drawing(self, why: str) -> None:
         """Refuse settings of projections where there are some already."""
@@ -221,11 +221,16 @@ class Asked:
             raise SotddError(f"{options} cannot be chosen {why}: leave that out.")
 
 
+def is_made(source: str, *suffixes: str) -> bool:
+    """Whether a source is a sketch or a drift reference, by its name."""
+    return find_file_name(source).endswith(suffixes or SKETCH)
+
+
 def open_source(source: str, asked: Asked) -> LabelledData | Sketch:
     """Open a dataset, or a sketch if the source is a sketch file."""
     from sotdd.sketches.sketch import Sketch
 
-    if source.endswith(SKETCH):
+    if is_made(source):
         return replace(Sketch.load(source), name=source)
     return open_data(source, asked)
 
@@ -234,7 +239,7 @@ def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
     """Open a dataset; refuse a sketch, which lacks the points that serve the purpose."""
     from sotdd.inputs import open_dataset
 
-    if source.endswith(SKETCH):
+    if is_made(source):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
     with show_work(f"Reading {source} …", asked.quiet):
         return open_dataset(source, **asked.reading)
@@ -314,10 +319,12 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
 
 
 def name_options(context: typer.Context) -> Naming:
-    """How a command calls settings: by its options, and by their names in Python where it has none."""
+    """How a command calls settings: by its options, by what follows a source, or else by their names in Python."""
     options = {one.name: max(one.opts, key=len) for one in context.command.params if one.param_type_name == "option"}
 
     def name(setting: str, value: object = ...) -> str:
+        if setting not in options and setting in OPTIONS:
+            return f"::{setting}={'' if value is ... else OPTIONS[setting].write(value)}"
         if setting not in options:
             return in_python(setting, value)
         shown = "" if value is ... or value is True else f" {'none' if value is None else value}"
@@ -342,9 +349,8 @@ def _read_chosen(known: _Known, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a group that were given, as the library takes them."""
     chosen = {name: given[name] for name in known if given[name] is not None and given[name] is not False}
     for name, value in chosen.items():
-        option = known[name][0]
-        if isinstance(value, str) and option.parse is not None:
-            chosen[name] = option.parse(value)
+        if isinstance(value, str):
+            chosen[name] = known[name][0].parse(value)
     return chosen
 
 

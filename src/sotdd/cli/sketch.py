@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import find_size, is_remote
+from sotdd.basics.files import is_remote
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count, show
 from sotdd.cli import options as o
@@ -49,7 +49,7 @@ def sketch_command(
     o.refuse_output(output, o.SKETCH, "data")
     if like is not None:
         asked.refuse_drawing("together with --like, which brings its own")
-    if data.endswith(o.SKETCH):
+    if o.is_made(data):
         raise SotddError(f"{data!r} is already a sketch: name a dataset.")
     source = open_data(data, asked, "to sketch")
     if source.name == data:
@@ -67,17 +67,14 @@ def sketch_command(
 
 def _print_made(file: str, made: Sketch, remarks: Sequence[Remark], asked: o.Asked, unlike: bool) -> None:
     """Print what a file holds, and what was left out of its data, which no sketch says."""
-    size = find_size(file)
-
-    def write() -> None:
-        sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
-        say(f"{show(file)}: {sizes}, {say_quantiles(made)}", "bold")
-
-    legend = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
-    if unlike:
-        legend = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(file)}; {legend}"
-    told = [remark.to_dict() for remark in remarks]
-    asked.print({"file": file, "bytes": size, **made.to_dict(), "remarks": told}, write, remarks=remarks, legend=legend)
+    sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
+    advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(file)}" if unlike else ""
+    asked.print(
+        {"file": file, **made.to_dict(), "remarks": [remark.to_dict() for remark in remarks]},
+        lambda: say(f"{show(file)}: {sizes}, {say_quantiles(made)}", "bold"),
+        remarks=remarks,
+        legend=advice,
+    )
 
 
 def _find_recipe(like: str | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:
@@ -88,7 +85,7 @@ def _find_recipe(like: str | None, source: LabelledData, drawing: dict[str, Any]
 
     if like is None:
         return sotdd.Projections.fit([source], **drawing), Levels(QUANTILES)
-    if Path(like).is_dir() or (is_remote(like) and not like.endswith(o.SKETCH)):
+    if Path(like).is_dir() or (is_remote(like) and not o.is_made(like)):
         catalog = sotdd.Catalog(like)
         return catalog.projections, catalog.levels
     known = sotdd.Sketch.load(like)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -40,11 +39,6 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _ENDLESS)
-
-
-def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object; letters beyond ASCII are escaped, so that none is a code that a terminal would obey."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_csv(rows: Sequence[Mapping[str, object]]) -> None:

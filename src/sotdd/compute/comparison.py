@@ -38,6 +38,9 @@ _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
 _TOGETHER = 256
 _FITTED = 16
 
+# Up to this many projected values, other threads would take longer to start than the work takes.
+_SMALL = 1 << 20
+
 # At most this many are drawn before the first look.
 FIRST = 512
 MOST = 100_000
@@ -112,10 +115,14 @@ class PairCosts(Collector):
             self._refuse_lost_powers(number)
         costs, sides = self.costs[some.start : some.stop], self._sides
         costs = costs if self.weights is None else costs * self.weights
-        pairs = [self._pairs[number] for number in some] if sides else []
-        controls = [control_pair(sides[i], sides[j], self._p) for i, j in pairs] or [None] * len(some)
+        pairs = [self._pairs[number] for number in some]
+
+        def work(part: slice) -> list[Estimate]:
+            controls = [control_pair(sides[i], sides[j], self._p) if sides else None for i, j in pairs[part]]
+            return estimates(costs[part], controls)
+
         parts = [slice(start, start + _FITTED) for start in range(0, len(some), _FITTED)]
-        found = self._engine.workers.each(lambda part: estimates(costs[part], controls[part]), parts)
+        found = self._engine.workers.each(work, parts)
         return [estimate for group in found for estimate in group]
 
     def _refuse_lost_powers(self, number: int) -> None:
@@ -258,7 +265,9 @@ def compare(
     if not pairs:
         return {}
     check_memory(len(datasets), len(pairs), projections.n_projections, n_splits, estimator)
-    chosen = engine or choose_engine(device, datasets, projections.n_projections)
+    values = projections.n_projections * (1 + n_splits) * sum(data.n_points for data in datasets)
+    alone = 1 if values <= _SMALL else None
+    chosen = engine or choose_engine(device, datasets, projections.n_projections, alone)
     with report_progress(progress, "Projecting") as report, chosen as active:
         comparison = Comparison(
             datasets, pairs, projections, p, active, estimator=estimator, n_splits=n_splits, halves=halves

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_level
+from sotdd.basics.checks import Received, check_level
 from sotdd.basics.display import picture
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, json_number, one_line, say_count, with_error
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Distance:
+class Distance(Received):
     """A distance between two datasets.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.memory import kept_property
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import Quantiles, Summaries
@@ -43,10 +44,6 @@ class ClassMoments:
     mean: Any
     covariance: Any
     even: Any
-
-    def part(self, some: slice) -> ClassMoments:
-        """Those under some of the projections."""
-        return ClassMoments(self.mean[some], self.covariance[some], self.even[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +87,15 @@ class ProjectedPoints:
         (L, n) feature projections, points in their own order.
     classes, codes
         The labels, and the index of every point's label among them.
+    groups
+        (n,) which points belong together; None where each is by itself.
     """
 
     name: str
     rows: NDArray[np.float32]
     classes: tuple[Hashable, ...]
     codes: NDArray[np.integer]
+    groups: NDArray[np.int64] | None = None
 
     @property
     def n_points(self) -> int:
@@ -113,7 +113,8 @@ class ProjectedPoints:
 
     def take(self, index: NDArray[np.integer]) -> ProjectedPoints:
         """Some of the points."""
-        return replace(self, rows=self.rows[:, index], codes=self.codes[index])
+        groups = None if self.groups is None else self.groups[index]
+        return replace(self, rows=self.rows[:, index], codes=self.codes[index], groups=groups)
 
 
 # What engines see through projections. Datasets with the same features are projected once.
@@ -135,15 +136,20 @@ class Sorted:
         The projections as drawn.
     terms
         Of each dataset, its class terms (B, C), in a form of the engine's own.
-    moments
-        Of each dataset, its class moments, where they were asked for.
+    places
+        Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2), where
+        further draws were asked for; in a form of the engine's own.
+    values
+        Of each dataset, the mean of t, the mean square of class means, and three even moments, (B, 5), where class
+        moments were asked for.
     """
 
     part: slice
     rows: list[Any]
     block: Block
     terms: list[Any]
-    moments: list[ClassMoments]
+    places: list[Any]
+    values: list[Any]
 
 
 # Both engines have the same verbs, each in rows (B, n) of a form of its own, for the time of a ``with`` block.
@@ -171,6 +177,12 @@ class Pool:
     def values(self) -> NDArray[np.float32]:
         """The projections (B, N) as an array."""
         return self.engine.fetch_rows(self.rows)
+
+    @kept_property
+    def ranked(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """The projections (B, N) in order, and which point each is of."""
+        order = np.concatenate(self.engine.workers.each(lambda row: np.argsort(row)[None], self.values()))
+        return np.take_along_axis(self.values(), order, axis=1), order.astype(np.int32)
 
     def take(self, index: NDArray[np.integer]) -> Pool:
         """Some of the points."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks
@@ -27,7 +28,7 @@ _UNEQUAL = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
+class Ranked(Received):
     """One line of a ranking: a dataset, how far it is, and its rank.
 
     Attributes
@@ -60,7 +61,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class Ranking(Received):
     """Datasets in order, the nearest to a target first.
 
     `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it.

@@ -86,6 +86,9 @@ class Plan:
         Points farther from the median than this many deviations are brought that near; None for none.
     n_projections
         How many projections the sides are compared through: the first ones.
+    groups
+        (N,) which points belong together: sides are filled with whole groups, of which the last may be cut. None if
+        each point is by itself.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class Plan:
     labels: bool = True
     near: float | None = None
     n_projections: int = PROJECTIONS
+    groups: Indices | None = None
 
     @classmethod
     def of_pair(
@@ -120,7 +124,9 @@ class Plan:
     ) -> Plan:
         """All points of two datasets, split into sides of the same sizes."""
         both = [datasets[number] for number in pair]
-        return cls(pair, pool_codes(both), (both[0].n_points, both[1].n_points), count, seed, orders)
+        sizes = both[0].n_points, both[1].n_points
+        groups = pool_groups([data.groups for data in both], sizes)
+        return cls(pair, pool_codes(both), sizes, count, seed, orders, groups=groups)
 
     @classmethod
     def of_halves(
@@ -130,8 +136,9 @@ class Plan:
         data = datasets[number]
         half = data.n_points // 2
         sizes = half, data.n_points - half
-        plan = cls((number,), pool_codes([data]), sizes, count, seed, orders, n_projections=HALVING_PROJECTIONS)
-        return [plan] if half else []
+        groups = pool_groups([data.groups], [data.n_points])
+        plan = cls((number,), pool_codes([data]), sizes, count, seed, orders, groups=groups)
+        return [replace(plan, n_projections=HALVING_PROJECTIONS)] if half else []
 
     @classmethod
     def of_half_samples(
@@ -177,9 +184,17 @@ class Plan:
             left = grouped < self.sizes[0]
         else:
             left = np.zeros(len(grouped), np.bool_)
-            left[generator(self.seed, Stream.SPLITS, number).permutation(len(left))[: self.sizes[0]]] = True
+            left[self._order_points(number)[: self.sizes[0]]] = True
         counts = np.add.reduceat(left, edges[:-1], dtype=np.int64)
         return _make_side(grouped[left], counts), _make_side(grouped[~left], np.diff(edges) - counts)
+
+    def _order_points(self, number: int) -> Indices:
+        """(N,) the grouped points in random order, those that belong together after each other."""
+        rng = generator(self.seed, Stream.SPLITS, number)
+        if self.groups is None:
+            return rng.permutation(len(self.codes))
+        places = rng.permutation(int(self.groups.max()) + 1)
+        return np.argsort(places[self.groups[self._grouped]], kind="stable")
 
     def _draw_from_each(self, number: int, border: int) -> tuple[Side, Side]:
         rng = generator(self.seed, Stream.HALF_SAMPLES, number)
@@ -222,6 +237,18 @@ def pool_codes(datasets: Sequence[Points]) -> Indices:
     return np.unique(np.concatenate(parts), return_inverse=True)[1].astype(np.int64)
 
 
+def pool_groups(groups: Sequence[Indices | None], sizes: Sequence[int]) -> Indices | None:
+    """Which points of pooled datasets belong together, those of different datasets never; None if each is by itself."""
+    if all(codes is None for codes in groups):
+        return None
+    pooled, n_groups = [], 0
+    for codes, size in zip(groups, sizes, strict=True):
+        own = np.arange(size) if codes is None else np.unique(codes, return_inverse=True)[1]
+        pooled.append(own + n_groups)
+        n_groups += int(own.max()) + 1
+    return np.concatenate(pooled).astype(np.int64)
+
+
 def make_seed(projections: Projections) -> int:
     """A seed for splits that follows from the projections alone."""
     return int(projections.fingerprint, 16)
@@ -240,17 +267,31 @@ class Resample(Collector):
         Progress over splits and projections; by default none.
     n_projections
         How many projections there are.
+    known
+        Of each plan, what its first splits cost, where they were measured before: the others are added to them.
     """
 
-    def __init__(self, plans: Sequence[Plan], engine: Engine, n_projections: int, report: Report = be_silent) -> None:
-        self._plans, self._engine, self._report = plans, engine, report
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        engine: Engine,
+        n_projections: int,
+        report: Report = be_silent,
+        known: Sequence[Doubles] = (),
+    ) -> None:
+        self._plans, self._engine, self._report, self._known = plans, engine, report, known
+        firsts = [costs.shape[1] for costs in known] or [0] * len(plans)
         self._batches = [
-            [range(start, min(start + _BATCH, plan.count)) for start in range(0, plan.count, _BATCH)] for plan in plans
+            [range(start, min(start + _BATCH, plan.count)) for start in range(first, plan.count, _BATCH)]
+            for plan, first in zip(plans, firsts, strict=True)
         ]
         self._costs: list[list[list[Any]]] = [[[] for _ in batches] for batches in self._batches]
         self._weights: list[Doubles] = []
         self.n_projections: int | None = min(n_projections, max((plan.n_projections for plan in plans), default=0))
-        self._total = sum(min(n_projections, plan.n_projections) * plan.count for plan in plans)
+        self._total = sum(
+            min(n_projections, plan.n_projections) * (plan.count - first)
+            for plan, first in zip(plans, firsts, strict=True)
+        )
         self._done, self._reporting = 0, threading.Lock()
 
     def before_sorting(self, chunk: Projected) -> None:
@@ -274,8 +315,9 @@ class Resample(Collector):
     def costs(self) -> list[Doubles]:
         """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""
         found = []
-        for plan, kept in zip(self._plans, self._costs, strict=True):
-            costs = np.concatenate([self._engine.collect(batch) for batch in kept], axis=1)
+        for number, (plan, kept) in enumerate(zip(self._plans, self._costs, strict=True)):
+            parts = [self._engine.collect(batch) for batch in kept]
+            costs = np.concatenate([*self._known[number : number + 1], *parts], axis=1)
             if not np.isfinite(costs).all():
                 raise OutOfRange(
                     f"transport to the power p={max(plan.orders):g} overflows on a random split of the data: use a "

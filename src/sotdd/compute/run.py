@@ -97,13 +97,15 @@ def _overrides(collector: Collector, method: str) -> bool:
 # ------------------------------------------------------------------ which engine does the work
 
 
-def choose_engine(device: str, datasets: Sequence[LabelledData], n_projections: int) -> Engine:
-    """The engine for a ``device`` argument."""
+def choose_engine(
+    device: str, datasets: Sequence[LabelledData], n_projections: int, threads: int | None = None
+) -> Engine:
+    """The engine for a ``device`` argument; on the processor with this many threads, or as many as there may be."""
     from sotdd.compute.cpu.engine import CpuEngine
 
     name = str(device)  # a torch.device reads as its name
     if name == "cpu":
-        return CpuEngine()
+        return CpuEngine(threads)
     if name != "auto":
         return _torch_engine(name)
     homes = {str(data.features.tensor.device) for data in datasets if isinstance(data.features, DeviceFeatures)}
@@ -114,7 +116,7 @@ def choose_engine(device: str, datasets: Sequence[LabelledData], n_projections: 
     work = n_projections * sum(data.n_points * data.n_features for data in datasets)
     if work >= _WORTH_A_GPU and _has_gpu():
         return _torch_engine("cuda")
-    return CpuEngine()
+    return CpuEngine(threads)
 
 
 def _torch_engine(device: str) -> Engine:

@@ -9,24 +9,33 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
+from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame
 from sotdd.basics.text import align_rows, say_count, show
-from sotdd.drift.columns import GAP, UNTOLD, Kind, ReferenceColumns, Sides, find_stuck
+from sotdd.compute.resampling import Indices, Plan
+from sotdd.drift.columns import UNTOLD, Kind, Sides, find_stuck, has_several
 from sotdd.drift.words import Bars, describe_change, draw_bars, say_mean
-from sotdd.inputs.data import IS_MISSING, LabelledData
-from sotdd.measure.columns import Bools, Doubles, compare_scores, draw_members, find_p_values, score_numbers
+from sotdd.inputs.data import IS_MISSING
+from sotdd.measure.columns import (
+    Bools,
+    Doubles,
+    compare_scores,
+    draw_members,
+    find_p_values,
+    rank_columns,
+    score_numbers,
+    score_pairs,
+    take_some,
+)
 from sotdd.measure.explanation.features import CorrelationChange
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Pairs are of this many columns of numbers at most; classes times columns are no more than this; of so many rows.
-_MOST_PAIRED, _MOST_WITHIN, _FEWEST_ROWS = 40, 1000, 8
+# Classes times columns that are compared are no more than this; and pairs and classes are compared of so many rows.
+_MOST_WITHIN, _FEWEST_ROWS = 1000, 8
 
 # Scores that are multiplied at a time.
 _BLOCK = 128
@@ -42,7 +51,7 @@ MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class ColumnChange:
+class ColumnChange(Received):
     """One column of the reference beside the same of a batch.
 
     Attributes
@@ -83,7 +92,7 @@ class ColumnChange:
 
 
 @dataclass(frozen=True)
-class ClassChange:
+class ClassChange(Received):
     """A class whose points moved: in which column, by how much, and how often chance does that to any."""
 
     label: str
@@ -93,7 +102,7 @@ class ClassChange:
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class Changes(Received):
     """All that changed; iterate over it for every `ColumnChange`, the clearest change first, then the largest share.
 
     Attributes
@@ -182,15 +191,24 @@ def say_chance(p_value: float) -> str:
 
 
 def find_changes(
-    kept: ReferenceColumns, batch: LabelledData, projections: Projections, p: float, level: float, seed: int
+    sides: Sequence[Sides],
+    groups: Indices | None,
+    n_kept: int,
+    projections: Projections,
+    p: float,
+    level: float,
+    seed: int,
 ) -> Changes:
-    """Compare every column; and pairs of them and classes, at a family-wise level of their own."""
-    sides = kept.put_beside(batch)
+    """Compare every column; and pairs of them and classes, at a family-wise level of their own.
+
+    ``groups`` (N,) are of the rows of both, or None if each is by itself; the reference keeps ``n_kept`` rows.
+    """
     if not sides:
         return Changes(level=level)
-    n_first = sides[0].n_first
-    members = draw_members(n_first, len(sides[0].codes) - n_first, max(999, math.ceil(2 / level)), seed)
-    stuck = find_stuck(sides, len(kept.codes))
+    n_first, n_rows = sides[0].n_first, len(sides[0].codes)
+    plan = Plan.of_points((0, 1), np.arange(n_rows), n_first, 1 + max(999, math.ceil(2 / level)), seed, (p,))
+    members = draw_members(replace(plan, actual=True, groups=groups))
+    stuck = find_stuck(sides, n_kept)
     stuck = {name: chance for name, chance in stuck.items() if chance <= STUCK_LEVEL * level}
     columns = _compare_columns(sides, members, level, stuck)
     costs = {one.column.name: _find_cost(one, projections, p) for one in sides if one.column.kind != "label"}
@@ -254,17 +272,19 @@ def _compare_relations(
     sides: Sequence[Sides], members: Bools, level: float
 ) -> tuple[tuple[CorrelationChange, ...], tuple[ClassChange, ...]]:
     """Pairs of columns, and classes by columns, in one family."""
-    numbers = [one for one in sides if one.column.is_number and all(map(_varies, one.split(one.codes)))]
+    numbers = [one for one in sides if one.column.is_number and all(map(has_several, one.split(one.codes)))]
     label = next((one for one in sides if one.column.kind == "label"), None)
     if min(members[0].sum(), (~members[0]).sum()) < _FEWEST_ROWS or not numbers:
         return (), ()
-    alone = [_score_apart(one) for one in numbers[:_MOST_PAIRED]]
-    pairs = list(combinations(range(len(alone)), 2))
+    paired = take_some(numbers)
+    # Ranks on their own side: the distribution of a column there is gone.
+    table = np.column_stack([one.ordered for one in paired])
+    alone = np.concatenate([rank_columns(part) for part in paired[0].split(table)]).astype(np.float64)
+    pairs = list(combinations(range(len(paired)), 2))
     within = [] if label is None else _list_within(label, numbers)
 
     def blocks() -> Iterator[list[Any]]:
-        for start in range(0, len(pairs), _BLOCK):
-            yield [alone[i] * alone[j] for i, j in pairs[start : start + _BLOCK]]
+        yield from score_pairs(alone)
         for start in range(0, len(within), _BLOCK):
             yield [_score_within(one, label, code) for code, one in within[start : start + _BLOCK]]
 
@@ -273,7 +293,7 @@ def _compare_relations(
     of_pairs = [place for place in np.argsort(-found[: len(pairs)], kind="stable") if p_values[place] <= level]
     named = tuple(
         CorrelationChange(
-            (numbers[i].column.name, numbers[j].column.name), _correlate(numbers[i], alone[i], alone[j])
+            (paired[i].column.name, paired[j].column.name), _correlate(paired[i], alone[:, i], alone[:, j])
         )
         for i, j in (pairs[place] for place in of_pairs)
     )  # fmt: skip
@@ -287,22 +307,6 @@ def _compare_relations(
         ClassChange(label.values[code], one.column.name, say_mean(one, label.codes == code), p_value)
         for code, (_, p_value, one) in sorted(moved.items(), key=lambda item: -item[1][0])
     )
-
-
-def _varies(codes: NDArray[np.uint16]) -> bool:
-    """Whether a column has several values on one side: what is constant goes together with nothing."""
-    return len(np.unique(codes[codes != GAP])) > 2
-
-
-def _score_apart(one: Sides) -> Doubles:
-    """Normal scores of the ranks that rows have on their own side: its distribution there is gone. Gaps are 0."""
-    scores = np.zeros(len(one.codes))
-    for rows in one.split(np.arange(len(scores))):
-        known = rows[one.known[rows]]
-        if len(known) > 1:
-            scores[known] = ndtri((rankdata(one.codes[known]) - 0.5) / len(known))
-            scores[known] -= scores[known].mean()
-    return scores
 
 
 def _correlate(one: Sides, first: Doubles, second: Doubles) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from sotdd.basics.text import json_label
 from sotdd.inputs.data import IS_MISSING, Category, LabelledData, Names
-from sotdd.measure.columns import Bools, Doubles, score_numbers
+from sotdd.measure.columns import Bools, Doubles, Pooled, Scores, rank_columns, score_numbers, take_some
 
 Codes = NDArray[np.uint16]
 # What of a column is looked at, and the code of the value that it is about.
 Aspect = tuple[str, int]
 Kind: TypeAlias = Literal["number", "date", "category", "label"]
 
-# Rows that are kept, and values in all; of more features than this nothing is kept.
-_MOST_ROWS, _VALUES = 5000, 1 << 20
+# Values that are kept in all; of more features than this nothing is kept.
+_VALUES = 1 << 24
 MOST_FEATURES = 2000
 
 # Numbers are kept as the nearest of this many quantiles; categories of more values are compared by their gaps alone.
@@ -28,11 +28,11 @@ _STEPS, _MOST_VALUES = 128, 1000
 # How surely the share of the most frequent value is no larger than it is taken to be.
 _DOUBT = 1e-6
 
-# A batch is compared with this many times its rows, or with this many rows if that is more.
-_ENOUGH_TIMES, _ENOUGH = 20, 1000
-
 # Values of a category that are there less often on both sides together are not looked at.
 _FEWEST_EQUAL = 3
+
+# Columns that are scored together.
+_TOGETHER = 16
 
 # Codes of rows without a value, and of values that are not told apart.
 GAP, UNTOLD = 65535, 65534
@@ -113,6 +113,11 @@ class Sides:
         known: Bools = self.codes != GAP
         return known
 
+    @property
+    def ordered(self) -> Doubles:
+        """(N,) codes as numbers; NaN for rows without a value."""
+        return np.where(self.known, self.codes, np.nan)
+
     def split(self, rows: NDArray[Any]) -> tuple[Any, Any]:
         """Something of both, as that of the reference and that of the batch."""
         return rows[: self.n_first], rows[self.n_first :]
@@ -144,7 +149,7 @@ class Sides:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceColumns:
-    """The columns of a reference, and codes (n, C) of a sample of its rows."""
+    """The columns of a reference, and codes (n, C) of its rows, or of some spread over all if there are very many."""
 
     columns: tuple[Column, ...]
     codes: Codes
@@ -171,16 +176,16 @@ class ReferenceColumns:
             codes.append(data.codes[rows].astype(np.uint16))
         return cls(tuple(columns), np.column_stack(codes))
 
-    def put_beside(self, batch: LabelledData) -> list[Sides]:
-        """Every column beside the same of a batch, by rows spread over it; what it has no values for is left out.
+    def take(self, index: NDArray[np.integer]) -> ReferenceColumns:
+        """Some of the rows."""
+        return replace(self, codes=self.codes[index])
 
-        Of the reference there are as many rows as a batch of this size needs.
-        """
+    def put_beside(self, batch: LabelledData) -> list[Sides]:
+        """Every column beside the same of a batch, by rows spread over it; what it has no values for is left out."""
         rows = spread_rows(batch.n_points, batch.n_features)
         some, known = _take(batch, rows), _list_columns(batch)
-        kept = self.codes[:: max(1, len(self.codes) // max(_ENOUGH, _ENOUGH_TIMES * len(rows)))]
         found = []
-        for column, first in zip(self.columns, kept.T, strict=True):
+        for column, first in zip(self.columns, self.codes.T, strict=True):
             values, numbers = column.values, np.zeros(0)
             if column.kind == "label":
                 codes, values = _translate(column, tuple(map(_name_class, batch.classes)), batch.codes[rows])
@@ -216,8 +221,27 @@ def find_stuck(sides: Sequence[Sides], n_rows: int) -> dict[str, float]:
 
 def spread_rows(n_points: int, n_features: int) -> NDArray[np.int64]:
     """Numbers of rows spread over all: as many as are kept of so many features."""
-    most = min(_MOST_ROWS, max(_VALUES // n_features, 64))
-    return np.arange(0, n_points, -(-n_points // most))
+    return np.arange(0, n_points, -(-n_points * n_features // _VALUES))
+
+
+def has_several(codes: Codes) -> bool:
+    """Whether a column has more than two values: what is constant, or a mark, goes together with nothing."""
+    return len(np.unique(codes[codes != GAP])) > 2
+
+
+def pool_columns(sides: Sequence[Sides], with_names: bool) -> Pooled:
+    """All columns of a reference and a batch as a test looks at them; labels only if their names count."""
+    seen = [one for one in sides if one.column.kind != "label" or with_names]
+    numbers = [one for one in seen if one.column.is_number]
+    marks = [np.asarray(mark, float) for one in seen if not one.column.is_number for mark in one.find_scores().values()]
+    table = np.column_stack([*(one.ordered for one in numbers), *marks, np.zeros(len(sides[0].codes))])
+    several = [place for place, one in enumerate(numbers) if has_several(one.codes)]
+
+    def score() -> Iterator[Scores]:
+        for start in range(0, len(seen), _TOGETHER):
+            yield [score for one in seen[start : start + _TOGETHER] for score in one.find_scores().values()]
+
+    return Pooled(score, rank_columns(table), take_some(several))
 
 
 def _take(data: LabelledData, rows: NDArray[np.int64]) -> Doubles:

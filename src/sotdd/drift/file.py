@@ -1,8 +1,9 @@
 """References on disk, in the format of sketches: no pickle, and every entry is checked before it is used.
 
 The header has the settings of a reference and how batches are to be opened. The arrays are
-``rows`` (L, n), the projected points; ``codes`` (n,), the class of every point; ``column_codes`` (k, C) and
-``column_steps``, a sample of rows of every column, and what codes of numbers stand for, one column after another;
+``rows`` (L, n), the projected points; ``codes`` and ``groups`` (n,), the class of every point, and which belong
+together; ``column_codes`` (k, C) and ``column_steps``, all columns, and what codes of numbers stand for, one column
+after another;
 ``edges``, where targets are cut into classes; ``sketch``, the bytes of a sketch file; and those of the recipe.
 """
 
@@ -12,13 +13,14 @@ from os import PathLike
 from typing import Any, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_order, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole
 from sotdd.basics.text import quote
 from sotdd.compute.engine import ProjectedPoints
-from sotdd.drift.columns import UNTOLD, Column, Kind, ReferenceColumns
+from sotdd.drift.columns import GAP, UNTOLD, Codes, Column, Kind, ReferenceColumns
 from sotdd.drift.reading import SETTINGS, BatchReading
 from sotdd.drift.reference import FARTHEST, DriftReference
 from sotdd.inputs.reading import Reading
@@ -54,7 +56,8 @@ def pack_reference(reference: DriftReference) -> bytes:
     sketch = reference.sketch
     optional = {
         "sketch": None if sketch is None else np.frombuffer(pack_sketch(sketch), np.uint8),
-        "column_codes": None if columns is None else columns.codes,
+        "groups": None if points.groups is None else points.groups.astype(np.int32),
+        "column_codes": None if columns is None else _narrow_codes(columns.codes),
         "column_steps": None if columns is None else np.concatenate([one.steps for one in columns.columns]),
         "edges": None if reading.edges is None else np.array(reading.edges),
     }
@@ -95,7 +98,10 @@ def _read_points(reader: Reader, projections: Projections) -> ProjectedPoints:
     rows = reader.array("rows", Field("f4", (projections.n_projections, len(codes))))
     if np.abs(rows).max() > 2 * FARTHEST:
         raise reader.refuse("its points are farther than any reference keeps")
-    return ProjectedPoints(reader.get("name", str), rows, classes, codes)
+    groups = None
+    if reader.holds("groups"):
+        groups = reader.array("groups", Field("i4", (len(codes),), least=0)).astype(np.int64)
+    return ProjectedPoints(reader.get("name", str), rows, classes, codes, groups)
 
 
 def _read_sketch(reader: Reader, projections: Projections) -> Sketch | None:
@@ -109,6 +115,12 @@ def _read_sketch(reader: Reader, projections: Projections) -> Sketch | None:
     return sketch
 
 
+def _narrow_codes(codes: Codes) -> NDArray[np.uint8 | np.uint16]:
+    """Codes as bytes, the largest two for what has no value or is not told apart; as they are where they do not fit."""
+    told = codes < UNTOLD
+    return np.where(told, codes, codes % 256).astype(np.uint8) if codes[told].max(initial=0) < 254 else codes
+
+
 def _pack_column(column: Column) -> dict[str, Any]:
     """A column as JSON values; how many steps it has, for these are an array."""
     return {**vars(column), "steps": len(column.steps), "values": list(column.values)}
@@ -117,7 +129,9 @@ def _pack_column(column: Column) -> dict[str, Any]:
 def _read_columns(reader: Reader) -> ReferenceColumns:
     """The columns, with codes of values that they have."""
     kept = reader.get("columns_kept", list)
-    codes = reader.array("column_codes", Field("u2", (None, len(kept))))
+    codes = reader.array("column_codes", Field("u1 u2", (None, len(kept))))
+    if codes.dtype == np.uint8:
+        codes = np.where(codes < 254, codes, codes.astype(np.uint16) + (GAP - 255)).astype(np.uint16)
     steps = reader.array("column_steps", Field("f8", (None,))) if reader.holds("column_steps") else np.zeros(0)
     columns, start = [], 0
     for place, header in enumerate(kept):

@@ -201,7 +201,7 @@ class Gate:
             changes = self.drift.find_changes(batch, level=(criteria.level or LEVEL) / criteria.n_batches)
             if criteria.level is not None:
                 test = self._run_test(self.drift, batch, criteria, progress)
-                outcomes.append(_judge_by_test(test, criteria.level, criteria.n_batches, changes))
+                outcomes.append(judge_by_test(test, criteria.level, criteria.n_batches, changes))
                 outcomes += _judge_values(changes, STUCK_LEVEL * changes.level)
             if measured is not None:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
@@ -243,10 +243,11 @@ class Gate:
     ) -> TwoSampleTest:
         """The test; if no permutation is as far and there were too few for the level, once more with enough."""
         each = (criteria.level or LEVEL) / criteria.n_batches
-        test = reference.test(batch, n_permutations=criteria.n_permutations, progress=progress, **self.measuring)
+        how = {"progress": progress, "level": each, **self.measuring}
+        test = reference.test(batch, n_permutations=criteria.n_permutations, **how)
         farthest = test.p_value <= 1 / (1 + len(test.null))
         if farthest and not test.rejects(each):
-            test = reference.test(batch, n_permutations=math.ceil(1 / each), progress=progress, **self.measuring)
+            test = reference.test(batch, n_permutations=math.ceil(1 / each), **how)
         return test
 
     def _doubt(self, batch: LabelledData | Sketch, judged: Remark | None, criteria: Criteria) -> str | None:
@@ -287,7 +288,7 @@ def _judge_by_noise(measured: Distance | None, level: float) -> Outcome:
     return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured)}, {noise}")
 
 
-def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int, changes: Changes) -> Outcome:
+def judge_by_test(test: TwoSampleTest, level: float, n_batches: int, changes: Changes) -> Outcome:
     """Whether a test finds drift at its share of the level; and whether columns alone changed."""
     each = level / n_batches
     failed, changed = test.rejects(each), changes.changed

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sotdd.basics.checks import Received
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole
 from sotdd.basics.text import quote, say_count
@@ -31,12 +32,15 @@ _TIMES_A_BATCH = 5
 # The largest of the permutations, this share of them, say how the tail of chance falls off.
 _TAIL = 0.1
 
+# How far apart references of twenty times a batch are, in the mean score of their batches.
+USUAL_SHIFT = 0.11
+
 # States of the chain by which average run lengths are found.
 _STATES = 160
 
 
 @dataclass(frozen=True, eq=False)
-class DriftMonitor:
+class DriftMonitor(Received):
     """Batches so far, and whether they drift: a cumulative sum of what each of them says.
 
     Every batch is tested against the reference and its p-value becomes a normal score. The sum of scores, less
@@ -89,13 +93,12 @@ class DriftMonitor:
         """Batches to a false alarm that two of three references of this size give; NaN before the first batch.
 
         A reference is itself a sample of n points, off its source by chance, and that shifts the scores of all batches
-        of m points alike: by about m / (n + m) of their standard deviation for where it lies, and 1 / √n for how
-        wide it is.
+        of m points alike: by about √(m / n) / 2 of their standard deviation, as measured.
         """
         if self.last is None:
             return math.nan, math.nan
         n, m = self.last.n_points
-        shift = math.hypot(m / (n + m), 1 / math.sqrt(n))
+        shift = math.sqrt(m / n) / 2
         return find_run_length(self.limit, shift), find_run_length(self.limit, -shift)
 
     def after(self, batch: Dataset, *, n_permutations: int = 499) -> DriftMonitor:
@@ -157,18 +160,27 @@ def find_run_length(limit: float, mean: float = 0.0) -> float:
 
 
 @cache
-def find_limit(run_length: int) -> float:
+def find_limit(run_length: int, shift: float = 0.0) -> float:
     """The limit of the sum that gives this average run length, by bisection.
+
+    References shift the scores of all their batches, with a standard deviation of ``shift``; the average is over all
+    batches of all references.
 
     Examples
     --------
     >>> round(find_limit(335), 1)  # as tables of such sums have it
     4.0
     """
+    shifts, weights = np.polynomial.hermite_e.hermegauss(3 if shift else 1)
+
+    def find_alarms(limit: float) -> float:
+        alarms = [1 / find_run_length(limit, one) for one in (shift * shifts).tolist()]
+        return float(np.average(alarms, weights=weights))
+
     low, high = 0.01, 30.0
-    while high - low > 1e-4:
+    while high - low > 1e-3:
         middle = (low + high) / 2
-        low, high = (middle, high) if find_run_length(middle) < run_length else (low, middle)
+        low, high = (middle, high) if find_alarms(middle) > 1 / run_length else (low, middle)
     return high
 
 

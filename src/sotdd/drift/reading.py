@@ -27,6 +27,11 @@ _OF_TEXT = ("separator", "decimal", "encoding")
 _ARRAYS = (".npz", ".npy")
 
 
+def _is_own(name: str, value: object) -> bool:
+    """Whether it is of the rows of one dataset, and so of no other."""
+    return name == "groups" and not isinstance(value, str)
+
+
 @dataclass(frozen=True, eq=False)
 class BatchReading:
     """How the reference was opened, kept for its batches.
@@ -61,7 +66,7 @@ class BatchReading:
         options = {**(asked or {}), **({} if parsed is None else parsed.options)}
         target = data.origin.target
         return cls(
-            {name: options[name] for name in SETTINGS if name in options},
+            {name: value for name, value in options.items() if name in SETTINGS and not _is_own(name, value)},
             data.columns,
             data.origin.labelled,
             None if target is None else tuple(find_edges(target.values, target.bins).tolist()),
@@ -90,7 +95,7 @@ class BatchReading:
     def _read(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
         name = None if isinstance(batch, (LabelledData, str, PathLike)) else "batch"
         if isinstance(batch, (tuple, np.ndarray, LabelledData)):  # of which nothing was to be chosen
-            kept = {name: value for name, value in self.settings.items() if name == "bins"}
+            kept = {name: value for name, value in self.settings.items() if name in ("bins", "blocks")}
             return open_dataset(batch, name=name, **{**kept, **asked})
         suffix = Path(str(batch).partition("::")[0]).suffix.lower() if isinstance(batch, (str, PathLike)) else ""
         settings = {

@@ -11,7 +11,7 @@ from typing import Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_level, check_order
+from sotdd.basics.checks import Received, check_choice, check_count, check_flag, check_level, check_order
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
@@ -22,16 +22,18 @@ from sotdd.compute.comparison import PairCosts
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Projected, ProjectedPoints
 from sotdd.compute.estimators import estimate_distance
+from sotdd.compute.resampling import Indices, pool_groups
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.drift.changes import Changes, find_changes
-from sotdd.drift.columns import ReferenceColumns
-from sotdd.drift.monitor import DriftMonitor, find_limit
+from sotdd.drift.columns import ReferenceColumns, Sides, pool_columns, spread_rows
+from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit
 from sotdd.drift.reading import BatchReading
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LabelNames
 from sotdd.measure.two_sample import DRAWING, TwoSampleTest, permute, sample_datasets, split_seed
@@ -54,12 +56,13 @@ FARTHEST = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class DriftReference:
+class DriftReference(Received):
     """A dataset as its projections, which batches of any size are tested against.
 
-    It holds projected values and labels and, of a sample of rows, every column in at most 128 steps. A test permutes
-    the points of reference and batch between the two, as `sotdd.test` does, so its level holds for any law and any two
-    sizes.
+    It holds projected values and labels, and every column in at most 128 steps. A test permutes the points of reference
+    and batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes, on average over
+    references: one that is off its source by chance alarms more often with all its batches, another less. At twenty
+    times the points of a batch that hardly matters.
 
     Attributes
     ----------
@@ -141,6 +144,8 @@ class DriftReference:
             What to see it through, in place of those settings.
         label_names
             "match" if a class is the same only under the same name; see `sotdd.test`.
+        groups, blocks
+            Which rows belong together, as in `sotdd.test`; batches are read alike.
         max_points
             Keep a random sample of this many points, where there are more; None to keep all.
         with_sketch
@@ -165,7 +170,8 @@ class DriftReference:
             if projections is None:  # the same and further ones, as many as distances have
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
-        said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened, how)
+        said = join_remarks(remarks, opened.remarks, (remark.of(name) for remark in remark_on_rows(opened)))
+        reading = BatchReading.of(data, opened, how)
         points = _project_points(reference, recipe, device)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, ReferenceColumns.of(reference))
 
@@ -213,6 +219,7 @@ class DriftReference:
         batch: Dataset,
         *,
         n_permutations: int = 499,
+        level: float | None = None,
         device: str = "auto",
         progress: Progress = None,
     ) -> TwoSampleTest:
@@ -225,6 +232,11 @@ class DriftReference:
             read; one that lacks a column is refused.
         n_permutations
             How many permutations, at most, as in `sotdd.test`; the smallest p-value is 1 / (n_permutations + 1).
+        level
+            The level that decides, if there is one, as in `sotdd check`: the test ends as soon as its verdict there is
+            clear. With p ≥ 0.5 after 39 permutations, p ≥ 0.2 after 99, or p ≥ 0.15 after 10 / level, it passes. If
+            none of 10 / level permutations is as far, it rejects with a p-value of a tenth of the level, which is
+            added to every p-value that comes later. So the level holds exactly.
         device
             As in `sotdd.distance`.
         progress
@@ -232,12 +244,16 @@ class DriftReference:
         """
         count = check_count(n_permutations, "n_permutations")
         data = self.open_batch(batch)
-        pair = self._take_enough(data.n_points), _bring_near(data, self.projections.scaler)
+        points, sides, _ = self._put_beside(data)
+        whole = bool(sides) and len(sides[0].codes) == points.n_points + data.n_points
+        columns = pool_columns(sides, self.label_names == "match") if whole else None
+        pair = points, _bring_near(data, self.projections.scaler)
         engine = choose_engine(device, [pair[1]], self.projections.n_projections)
         with report_progress(progress, "Permuting") as report, engine as active:
             return permute(
                 pair, self.projections, self.p, count, self.seed, active,
-                label_names=self.label_names, remarks=self._remark_on(data), report=report,
+                label_names=self.label_names, columns=columns, level=level,
+                remarks=self._remark_on(data), report=report,
             )  # fmt: skip
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
@@ -284,10 +300,10 @@ class DriftReference:
         column     what changed  reference → batch   share      p
         feature 1  moved         mean 0.028 → 0.514  100 %  0.001
         """
-        if self.columns is None:
-            return Changes(level=level)
         data, limit = self.open_batch(batch), check_level(level, such_as=0.05)
-        return find_changes(self.columns, data, self.projections, self.p, limit, self.seed)
+        _, sides, groups = self._put_beside(data)
+        n_kept = 0 if self.columns is None else len(self.columns.codes)
+        return find_changes(sides, groups, n_kept, self.projections, self.p, limit, self.seed)
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch as it is tested: as the reference was unless asked otherwise, with its columns in order."""
@@ -302,15 +318,28 @@ class DriftReference:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
         if check_count(run_length, "run_length") < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
-        return DriftMonitor(self, run_length, find_limit(run_length))
+        return DriftMonitor(self, run_length, find_limit(run_length, USUAL_SHIFT))
 
-    def _take_enough(self, batch_size: int) -> ProjectedPoints:
-        """As much of the reference as a batch of this size needs, chosen at random."""
-        enough = max(_ENOUGH, _ENOUGH_TIMES * batch_size)
-        if self.n_points <= enough:
-            return self.points
-        chosen = generator(self.seed, Stream.REFERENCE, batch_size).choice(self.n_points, enough, replace=False)
-        return self.points.take(np.sort(chosen))
+    def _put_beside(self, batch: LabelledData) -> tuple[ProjectedPoints, list[Sides], Indices | None]:
+        """As much of the reference as a batch needs, chosen at random; its columns beside those of the batch; groups.
+
+        The columns, and the groups of their rows, are of fewer rows if there are very many values.
+        """
+        points, columns, size = self.points, self.columns, batch.n_points
+        enough = max(_ENOUGH, _ENOUGH_TIMES * size)
+        if self.n_points > enough:
+            chosen = np.sort(generator(self.seed, Stream.REFERENCE, size).choice(self.n_points, enough, replace=False))
+            points = points.take(chosen)
+            if columns is not None and len(columns.codes) == self.n_points:
+                columns = columns.take(chosen)
+        if columns is None:
+            return points, [], None
+        of_points = points if len(columns.codes) == points.n_points else self.points
+        pair = [part.groups for part in (of_points, batch)]
+        some = [None if one is None else one[spread_rows(len(one), batch.n_features)] for one in pair]
+        sides = columns.put_beside(batch)
+        sizes = len(columns.codes), len(spread_rows(size, batch.n_features))
+        return points, sides, pool_groups(some, sizes)
 
     def _remark_on(self, batch: LabelledData) -> Remarks:
         """Remarks on both, on how features are scaled, and on how the columns of a batch were matched."""
@@ -318,7 +347,8 @@ class DriftReference:
         matched = []
         if meets_by_position(batch, columns):
             matched = [Remark("matched by position", name=batch.name, projections_have_names=columns is not None)]
-        own = [remark.of(batch.name) for remark in batch.remarks if remark not in self.remarks]
+        found = (*batch.remarks, *remark_on_rows(batch))
+        own = [remark.of(batch.name) for remark in found if remark not in self.remarks]
         return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
 
 
@@ -327,7 +357,7 @@ def _project_points(data: LabelledData, projections: Projections, device: str) -
     near, kept = _bring_near(data, projections.scaler), _KeepPoints()
     with choose_engine(device, [near], projections.n_projections) as engine:
         run([near], projections, engine, [kept])
-    return ProjectedPoints(data.name, np.concatenate(kept.rows), data.classes, np.array(data.codes))
+    return ProjectedPoints(data.name, np.concatenate(kept.rows), data.classes, np.array(data.codes), data.groups)
 
 
 class _KeepPoints(Collector):
@@ -344,8 +374,8 @@ class _KeepPoints(Collector):
 def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
     """A dataset with values however large brought within range: they are tested, not refused."""
     centre, scale = (0.0, 1.0) if scaler is None else (scaler.centre, scaler.scales)
-    farthest = FARTHEST / math.sqrt(data.n_features) * scale  # so that no projection is farther
     with np.errstate(over="ignore"):
+        farthest = FARTHEST / math.sqrt(data.n_features) * scale  # so that no projection is farther
         low, high = (np.broadcast_to(centre + sign * farthest, data.n_features) for sign in (-1, 1))
     for block in data.blocks():
         rows = data.rows(block)

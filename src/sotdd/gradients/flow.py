@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_order, check_positive, describe
+from sotdd.basics.checks import Received, check_choice, check_count, check_order, check_positive, describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.randomness import Stream, sequence
@@ -57,7 +57,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class Flow(Received):
     """What `flow` returns: where the dataset went, and the way.
 
     Attributes
@@ -214,7 +214,7 @@ def _choose_stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
     if not isinstance(snapshots, (list, tuple)):
         count = min(check_count(snapshots, "snapshots"), steps + 1)
         return {round(stop) for stop in np.linspace(0, steps, count).tolist()}
-    if not set(snapshots) <= set(range(steps + 1)):
+    if not all(isinstance(step, (int, np.integer)) and 0 <= step <= steps for step in snapshots):
         raise SotddError(f"are {describe(str(snapshots))}: expected steps from 0 to {steps:,}.", setting="snapshots")
     return set(snapshots)
 

@@ -323,7 +323,7 @@ def cut_alike(datasets: Sequence[LabelledData]) -> list[LabelledData]:
         return list(datasets)
     bins = {target.bins for target in known}
     if len(bins) > 1:
-        raise SotddError(f"targets are cut into {' and '.join(map(str, sorted(bins)))} bins: give all the same bins=.")
+        raise SotddError(f"targets are cut into {join_names(sorted(bins))} bins: cut all alike", by=("bins",))
     edges = find_edges(np.concatenate([target.values for target in known]), bins.pop())
     result = []
     for data, target in zip(datasets, targets, strict=True):

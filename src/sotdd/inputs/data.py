@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_name, describe, first_line
+from sotdd.basics.checks import Received, check_name, describe, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
@@ -117,6 +117,8 @@ class Origin:
         What else a reader should know.
     target
         The numbers behind the classes, where these are bins.
+    groups
+        (n,) which rows belong together, such as those of one person or one day; None where each is by itself.
     rows_lost, rows_read
         How many rows were left out, or could not be judged whole, for a missing value or label, and how many there
         were; zero where none was.
@@ -129,6 +131,7 @@ class Origin:
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     remarks: Remarks = ()
     target: Target | None = None
+    groups: NDArray[np.int64] | None = None
     rows_lost: int = 0
     rows_read: int = 0
 
@@ -143,7 +146,8 @@ class Origin:
         categories = {name: replace(one, codes=one.codes[rows]) for name, one in self.categories.items()}
         gaps = {name: mask[rows] for name, mask in self.gaps.items()}
         target = None if self.target is None else Target(self.target.values[rows], self.target.bins)
-        return replace(self, categories=categories, gaps=gaps, target=target)
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, categories=categories, gaps=gaps, target=target, groups=groups)
 
     def also(self, *remarks: Remark) -> Origin:
         """The same with further remarks."""
@@ -164,7 +168,7 @@ PLAIN = Origin()
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledData:
+class LabelledData(Received):
     """Features and labels that were checked and belong together; the features stay where they are.
 
     Attributes
@@ -227,6 +231,11 @@ class LabelledData:
     def remarks(self) -> Remarks:
         """What was decided for you when it was opened, such as which columns were left out."""
         return self.origin.said
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """(n,) which rows belong together; None where each is by itself."""
+        return self.origin.groups
 
     @property
     def judged(self) -> Remark | None:

@@ -1,4 +1,4 @@
-"""Encoders: whatever turns a batch of texts or images into vectors."""
+"""Encoders: whatever turns a batch of texts, images or rows into vectors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Encoder:
         try:
             encoded = self._encode(batch)
             vectors = host_array(encoded)
-        except (ValueError, TypeError, AttributeError) as error:  # of the user's own code, as of a transform
+        except (ValueError, TypeError, LookupError, AttributeError, RuntimeError) as error:  # of the user's own code
             raise SotddError(f"the encoder failed on a batch ({type(error).__name__}: {first_line(error)}).") from error
         if vectors.ndim == 0 or len(vectors) != len(batch) or vectors.dtype.kind not in "biuf":
             made = f"{describe(encoded)} of shape {vectors.shape} and dtype {vectors.dtype}"

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
@@ -21,6 +20,7 @@ from sotdd.basics.checks import check_name, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
+from sotdd.basics.text import say_count
 from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
 from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, take_rows
 from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
@@ -118,10 +118,6 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
 
 def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401, PLR0911  # anything
     """Open an object by what its type is called and what it can do: no library is imported to tell."""
-    if isinstance(source, tuple) and len(source) == 2 and all(isinstance(part, (str, PathLike)) for part in source):
-        from sotdd.inputs.loaders.numpy_files import open_npy
-
-        return open_npy(Path(source[0]), name, reading, labels=Path(source[1]))
     if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)) or is_sparse(source):
         return open_arrays(source, name, reading)
     if is_bunch(source):
@@ -151,6 +147,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
         labels.refuse_odd(name)
     else:
         labels, origin = _cut_target(loaded, origin, reading.bins, name)
+    origin = replace(origin, groups=_find_groups(loaded, reading, len(features), name))
     rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=None) if loaded.sampled else reading)
     if isinstance(features, Items):
         mode = loaded.image_mode or reading.image_mode
@@ -166,9 +163,27 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:
         data = replace(data, features=prepare_rows(data.features, None, name, reading)[0])
-    if prepares or not loaded.named:  # what a transform or an encoder returns are no longer these columns
+    if prepares or not loaded.named:  # what an encoder returns are no longer these columns
         data = replace(data, columns=None, origin=replace(data.origin, categories={}, gaps={}))
     return data
+
+
+def _find_groups(loaded: Loaded, reading: Reading, n_rows: int, name: str) -> NDArray[np.int64] | None:
+    """(n,) which rows belong together: by a column, by what was given, or as neighbours; None if each is by itself."""
+    if reading.blocks is not None:
+        return np.arange(n_rows, dtype=np.int64) // reading.blocks
+    if reading.groups is None:
+        return loaded.origin.groups
+    if loaded.groups is not None:
+        codes = loaded.groups.codes.astype(np.int64)
+        return np.where(codes < 0, len(loaded.groups.classes) + np.arange(n_rows), codes)  # unknown: by themselves
+    if isinstance(reading.groups, str):
+        raise SotddError(f"names a column but {name} is no table: give one entry per row.", setting="groups")
+    if len(reading.groups) != n_rows:
+        entries, rows = say_count(len(reading.groups), "entry", "entries"), say_count(n_rows, "row")
+        raise SotddError(f"has {entries} but {name} has {rows}: give one entry per row.", setting="groups")
+    places: dict[Any, int] = {}
+    return np.array([places.setdefault(entry, len(places)) for entry in reading.groups], np.int64)
 
 
 def _cut_target(loaded: Loaded, origin: Origin, bins: int, name: str) -> tuple[Labels, Origin]:

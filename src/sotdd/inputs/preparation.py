@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe, first_line
+from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import PLAIN, Names, Origin, refuse_non_finite
@@ -17,7 +17,6 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import Uniform, is_image
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.streamed import Features, GatheredRows
-from sotdd.inputs.tensors import host_array
 
 # This many rows of numbers are prepared at a time; items say themselves how many.
 BATCH = 256
@@ -44,9 +43,11 @@ class Loaded:
     sampled
         Whether the loader has taken the sample that was asked for.
     prepared
-        Whether the loader has applied the encoder and the transform that were asked for.
+        Whether the loader has applied the encoder that was asked for.
     image_mode
         The mode that suits all images, where the loader has looked at all of them.
+    groups
+        What rows of a table that belong together have in common, if a column of that was named.
     """
 
     features: Features | Items
@@ -58,6 +59,7 @@ class Loaded:
     sampled: bool = False
     prepared: bool = False
     image_mode: str | None = None
+    groups: Labels | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ class Items:
 
 
 class PreparedRows:
-    """Gathers what batches become: images are made uniform, then the encoder and then the transform are applied."""
+    """Gathers what batches become: images are made uniform, then the encoder is applied."""
 
     def __init__(self, name: str, reading: Reading) -> None:
         self._name, self._reading, self._rows = name, reading, GatheredRows(name)
@@ -118,8 +120,6 @@ class PreparedRows:
             ready = encoder(ready)
         elif isinstance(ready[0], str):
             raise SotddError(f"dataset {self._name!r} holds text: pass encoder=, such as the name of a model.")
-        if self._reading.transform is not None:
-            ready = self._transform(self._reading.transform, ready, len(batch))
         if not isinstance(ready, np.ndarray):
             raise SotddError(f"dataset {self._name!r} holds {describe(ready[0])}: expected numbers, texts or images.")
         return ready
@@ -134,18 +134,6 @@ class PreparedRows:
             setting = "image_mode" if size is None else "image_size"
             raise SotddError(f"is given but dataset {self._name!r} holds no images: leave it out.", setting=setting)
         return batch
-
-    def _transform(self, transform: Callable[[Any], Any], batch: object, count: int) -> NDArray[Any]:
-        try:
-            result = host_array(transform(batch))
-        except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
-            cause = f"{type(error).__name__}: {first_line(error)}"
-            raise SotddError(f"failed on a batch of dataset {self._name!r} ({cause}).", setting="transform") from error
-        if result.ndim == 0 or len(result) != count:
-            raise SotddError(
-                f"made shape {result.shape} of {count:,} rows: expected one row for each.", setting="transform"
-            )
-        return result
 
 
 def prepare_rows(

@@ -57,7 +57,7 @@ class Option:
     expected
         What is said of such an error.
     parse
-        A function of a text that returns a value; None for options that no text can say.
+        A function of a text that returns a value.
     between
         What stands between several values in a text.
     sources
@@ -73,7 +73,7 @@ class Option:
     help: str
     take: Callable[[Any, str], Any] = lambda value, _: value
     expected: str = ""
-    parse: Callable[[str], Any] | None = str
+    parse: Callable[[str], Any] = str
     between: str = "+"
     sources: tuple[Kind, ...] = _WHOLE
     kept: bool = False
@@ -155,11 +155,9 @@ def _take_character(value: Any, name: str) -> str:  # noqa: ANN401  # anything
     return character
 
 
-def _take_split(split: Any, _: str) -> str:  # noqa: ANN401  # anything
-    """The name of a split, of which the library ``datasets`` has constants that are texts of another class."""
-    if not isinstance(split, str) and not type(split).__module__.startswith("datasets."):
-        raise TypeError
-    return str(split)
+def _take_groups(groups: Any, _: str) -> str | tuple[Any, ...]:  # noqa: ANN401  # anything
+    """The name of a column, or what every row belongs to."""
+    return groups if isinstance(groups, str) else tuple(np.asarray(groups).reshape(len(groups)).tolist())
 
 
 def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  # anything
@@ -192,9 +190,10 @@ class TableSettings(TypedDict, total=False):
     image_mode: Literal["L", "RGB"] | None
     broken: Literal["refuse", "skip"]
     split: str | None
-    transform: Callable[[Any], Any] | None
     encoder: object | None
     bins: int | None
+    groups: str | Sequence[Any] | None
+    blocks: int | None
 
 
 class ReadingSettings(TableSettings, total=False):
@@ -337,23 +336,15 @@ class Reading:
     split: str | None = _option(
         None,
         "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
-        take=_take_split,
+        **_TEXT,
         expected="the name of a split, or None",
         sources=("a Hugging Face dataset", "a folder"),
     )
-    transform: Callable[[Any], Any] | None = _option(  # noqa: RUF009  # a field
-        None,
-        "A function of a batch of features (m, ...) that returns a row of numbers for each, made of it alone; it is "
-        "applied last.",
-        take=_only(lambda transform: callable(transform) and not isinstance(transform, type)),
-        expected="a function of a batch",
-        parse=None,
-    )
     encoder: Encoder | None = _option(  # noqa: RUF009  # a field
         None,
-        "What turns texts or images into vectors: a function of a batch, an object with ``encode``, or the name of a "
-        "sentence-transformers model. It gets a list of texts, an array of images where ``image_size`` is given, or "
-        "else a list of Pillow images.",
+        "What turns texts, images or rows into vectors, each by itself: a function of a batch, an object with "
+        "``encode``, or the name of a sentence-transformers model. It gets a list of texts, an array of numbers, or of "
+        "images where ``image_size`` is given, or else a list of Pillow images.",
     )
     bins: int | None = _option(
         None,
@@ -361,6 +352,25 @@ class Reading:
         take=lambda value, name: check_count(value, name, _MOST_BINS),
         parse=_parse_value,
         kept=True,
+    )
+    groups: str | tuple[Any, ...] | None = _option(
+        None,
+        "The column that says which rows belong together, such as a person, and is no feature; or an array of that, "
+        "one entry per row. Tests and noise floors permute whole groups.",
+        take=_take_groups,
+        expected="the name of a column, or one entry per row",
+        kept=True,
+        type=str,
+    )
+    blocks: int | None = _option(
+        None,
+        "This many rows after each other belong together, as in a series whose neighbours are alike. Tests and noise "
+        "floors permute whole blocks.",
+        take=check_count,
+        parse=_parse_value,
+        kept=True,
+        type=int,
+        metavar="N",
     )
     max_points: int | None = _option(
         None,
@@ -382,6 +392,8 @@ class Reading:
             reading = replace(reading, encoder=Encoder(reading.encoder))
         if reading.separator is not None and reading.separator == reading.decimal:
             raise SotddError(f"separator and decimal are both {reading.separator!r}: expected two characters.")
+        if reading.groups is not None and reading.blocks is not None:
+            raise SotddError("groups and blocks are both given: blocks are groups of neighbours, so leave one out.")
         return reading if reading.prepares or reading != DEFAULTS else DEFAULTS
 
     def refuse(self, source: str, *names: str) -> None:
@@ -408,8 +420,7 @@ class Reading:
     @property
     def prepares(self) -> bool:
         """Whether anything is to be done to features that are numbers already."""
-        steps = (self.encoder, self.transform, self.image_size, self.image_mode)
-        return any(step is not None for step in steps)
+        return any(step is not None for step in (self.encoder, self.image_size, self.image_mode))
 
 
 # What is known of each option, by name.

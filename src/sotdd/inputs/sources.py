@@ -28,7 +28,7 @@ from urllib.error import HTTPError
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.files import find_store, is_remote, is_web, open_address, reason
+from sotdd.basics.files import find_file_name, find_store, is_remote, is_web, open_address, reason
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import OPTIONS, Reading
 
@@ -80,10 +80,9 @@ class SourceText:
         values: dict[str, Any] = {}
         for option in [*filter(None, options.split(",")), *([f"query={query}"] if query else [])]:
             key, equals, value = option.partition("=")
-            parse = str if key == "name" else OPTIONS[key].parse if key in OPTIONS else None
-            if parse is None or not equals or not (value or key == "label"):
+            if (key not in OPTIONS and key != "name") or not equals or not (value or key == "label"):
                 raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
-            values[key] = parse(value)
+            values[key] = value if key == "name" else OPTIONS[key].parse(value)
         return cls(path, values)
 
 
@@ -117,9 +116,9 @@ def _open(path: str, name: str, reading: Reading) -> Loaded:
         return _load("huggingface.open_hub")(path, name, reading)
     if is_remote(path) or (glob.has_magic(path) and not exists(Path(path))):
         return _open_files(list_files(path), name, reading)
-    target = Path(path.removeprefix("hf:"))
+    target = Path(path)
     _refuse_missing(target)
-    if path.startswith("hf:") or any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
+    if any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
         return _load("huggingface.open_saved")(target, name, reading)
     if not target.is_dir():
         return _open_files([str(target)], name, reading)
@@ -149,7 +148,7 @@ def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
 
 def find_suffix(path: str) -> str | None:
     """How the name of a file ends, by which it is read; None for what is not known."""
-    lower = PurePosixPath(path.partition("?")[0] if is_remote(path) else path).name.lower()
+    lower = find_file_name(path).lower()
     for end in _COMPRESSED:
         if lower.removesuffix(end).endswith((".csv", ".tsv", ".jsonl", ".ndjson")):
             lower = lower.removesuffix(end)
@@ -161,13 +160,13 @@ def _choose_split(folder: Path, reading: Reading) -> Path:
     below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
     names = ", ".join(repr(path.name) for path in below) or "none"
     if reading.split is not None and folder / reading.split not in below:
-        raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: check split=.")
+        raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: name one", by=("split",))
     if reading.split is not None or reading.unlabelled:
         return folder / (reading.split or "")
     # A split has folders of its own, as one of images has, or tables.
     inside = (find_suffix(path.name) in _IN_FOLDERS or path.is_dir() for split in below for path in split.iterdir())
     if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(inside):
-        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one with split=.")
+        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one", by=("split",))
     return folder
 
 
@@ -289,7 +288,7 @@ def download(url: str) -> Path:
     """A copy of a remote file in a temporary folder, which is removed when the process ends."""
     try:
         with open_address(url) as source:
-            return _copy(source, PurePosixPath(url.partition("?")[0]).name)
+            return _copy(source, find_file_name(url))
     except SotddError:
         raise
     except Exception as error:  # of whatever library talks to the store

@@ -24,6 +24,7 @@ from sotdd.basics.remarks import Remark
 from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.streamed import add_columns
+from sotdd.projections.drawing import DRAWING
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
 
@@ -87,9 +88,8 @@ class NamedClasses:
             ),
             remarks=() if scaler is None else scaler.remarks,
         )
-        drawn = {**settings, "scale": whole}
-        if scaler is None and settings.get("label_law") in (None, "moments"):
-            drawn["label_law"] = "paper"  # nothing is cut where features are as they are
+        law = DRAWING.but(settings).find_label_law(scaler)  # cut as the features alone would be
+        drawn = {**settings, "scale": whole, "label_law": law, "n_moments": None, "moments": None}
         there = [_with(part, columns) for part, columns in zip(data, more, strict=True)]
         return cls(data, there, drawn, scaler, targets)
 

@@ -10,17 +10,23 @@ values and few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import hypergeom
+from scipy.special import gammaln, ndtri
 
-from sotdd.basics.randomness import Stream, generator
+from sotdd.compute.resampling import Plan
+from sotdd.inputs.data import LabelledData
 
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+Scores = list[Doubles | Bools]
 
 # What fewer rows have is not marked.
 _FEWEST_EQUAL = 5
@@ -28,8 +34,20 @@ _FEWEST_EQUAL = 5
 # The share of rows that are at one end of a column: few far values show there, not in the middle.
 _END = 1 / 32
 
-# Permutations that are multiplied at a time.
+# Permutations that are multiplied at a time, and columns or pairs that are scored together.
 _BLOCK = 128
+_COLUMNS = 32
+
+# Every two columns of numbers are compared of no more columns than this, spread over all.
+MOST_PAIRED = 40
+
+# Leading principal axes along which rows are compared as in columns, and iterations that find them.
+_AXES, _ITERATIONS = 8, 6
+# Of deviations along an axis, or of the longest axis: less is rounding.
+_STEP = 1e-4
+
+# Of more values than this, nothing is looked at column by column.
+_MOST_VALUES = 1 << 25
 
 # Differences of this size between statistics are rounding.
 _ROUNDING = 1e-9
@@ -49,14 +67,13 @@ def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
     >>> list(scores), scores["location"].round(2).tolist()
     (['location', 'spread', 'shape'], [-0.8, -0.2, -0.2, 0.4, 0.8])
     """
-    distinct, places, counts = np.unique(values[known], return_inverse=True, return_counts=True)
-    if len(distinct) < 2:
+    ranks, places, counts = _rank(values[known])
+    if len(ranks) < 2:
         return {}
     marks = known.copy()
     marks[known] = places == counts.argmax()
-    if len(distinct) == 2:
+    if len(ranks) == 2:
         return {"commonest": marks}
-    ranks = (np.cumsum(counts) - counts / 2) / counts.sum()
     centred = 2 * ranks - 1
     kinds = {"location": centred, "spread": ndtri(ranks) ** 2, "shape": 35 * centred**4 - 30 * centred**2}
     found: dict[str, Doubles | Bools] = {}
@@ -73,14 +90,100 @@ def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
     return found
 
 
-def draw_members(n_first: int, n_second: int, count: int, seed: int) -> Bools:
-    """(1 + count, N) which rows are of the second sample: as they are, and permuted."""
-    actual = np.arange(n_first + n_second) >= n_first
-    permuted = generator(seed, Stream.COLUMN_PERMUTATIONS, 0).permuted(np.tile(actual, (count, 1)), axis=1)
-    return np.vstack([actual, permuted])
+def _rank(values: NDArray[Any]) -> tuple[Doubles, NDArray[np.int64], NDArray[np.int64]]:
+    """The ranks of the distinct values, as shares; of every value which it is; and how often each is there."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - counts / 2) / max(len(values), 1), places, counts
 
 
-def compare_scores(blocks: Iterable[list[Doubles | Bools]], members: Bools) -> tuple[Doubles, Doubles]:
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """The columns of two samples, the second after the first, as a test looks at them.
+
+    Attributes
+    ----------
+    scores
+        Yields the scores of all columns, some at a time.
+    ranked
+        (N, d) normal scores of the ranks in every column, along whose principal axes points are compared too.
+    paired
+        The columns of numbers of which every two are compared.
+    """
+
+    scores: Callable[[], Iterable[Scores]]
+    ranked: Floats
+    paired: list[int]
+
+    @classmethod
+    def of(cls, datasets: Sequence[LabelledData]) -> Pooled | None:
+        """Every feature as a column; None where there are too many values."""
+        if sum(data.n_points for data in datasets) * datasets[0].n_features > _MOST_VALUES:
+            return None
+        table = np.concatenate([data.rows(block) for data in datasets for block in data.blocks()])
+        several = ((table > table.min(axis=0)) & (table < table.max(axis=0))).any(axis=0)  # more than two values
+        return cls(lambda: score_columns(table), rank_columns(table), take_some(np.flatnonzero(several).tolist()))
+
+
+def take_some(columns: Sequence[Any]) -> list[Any]:
+    """As many columns as are paired, spread over all."""
+    chosen = np.linspace(0, len(columns) - 1, min(len(columns), MOST_PAIRED)).astype(int)
+    return [columns[place] for place in chosen]
+
+
+def score_columns(table: NDArray[Any]) -> Iterator[Scores]:
+    """The scores of the columns (N, d), some at a time."""
+    known = np.ones(len(table), bool)
+    for start in range(0, table.shape[1], _COLUMNS):
+        part = table[:, start : start + _COLUMNS].astype(np.float64)
+        yield [score for column in part.T for score in score_numbers(column, known).values()]
+
+
+def rank_columns(table: NDArray[Any]) -> Floats:
+    """Normal scores of the ranks in every column (N, d), centred; NaN is 0, neither low nor high."""
+    scores = np.zeros(table.shape, np.float32)
+    for place, column in enumerate(table.T):
+        known = ~np.isnan(column)
+        if known.any():
+            ranks, places, counts = _rank(column[known])
+            normal = ndtri(ranks)
+            scores[known, place] = (normal - np.average(normal, weights=counts))[places]
+    return scores
+
+
+def score_pairs(ranked: NDArray[Any]) -> Iterator[Scores]:
+    """Products of every two columns of normal scores (N, k): their sums are rank correlations."""
+    columns = ranked.T.astype(np.float64)
+    pairs = list(combinations(range(len(columns)), 2))
+    for start in range(0, len(pairs), _BLOCK):
+        yield [columns[i] * columns[j] for i, j in pairs[start : start + _BLOCK]]
+
+
+def find_axes(table: NDArray[Any]) -> Doubles:
+    """(N, k) rows of centred columns (N, d) along their leading principal axes, by iterations of a few vectors.
+
+    In steps that are coarser than rounding, so that equal rows are equal wherever they are in memory.
+    """
+    if not table.any():
+        return np.zeros((len(table), 0))
+    wide = table.astype(np.float64)
+    vectors = np.random.default_rng(0).normal(size=(wide.shape[1], min(2 * _AXES, *wide.shape)))
+    for _ in range(_ITERATIONS):
+        vectors = np.linalg.qr(wide.T @ (wide @ vectors))[0]
+    left, sizes, _ = np.linalg.svd(wide @ vectors, full_matrices=False)
+    kept = left[:, :_AXES][:, sizes[:_AXES] > _STEP * sizes[0]]
+    axes: Doubles = np.rint(np.sqrt(len(wide)) * kept / _STEP)
+    return axes
+
+
+def draw_members(plan: Plan) -> Bools:
+    """(S, N) which points are on the right, in every split of a plan."""
+    members = np.zeros((plan.count, len(plan.codes)), bool)
+    for number, right in enumerate(members):
+        right[plan.draw(number)[1].index] = True
+    return members
+
+
+def compare_scores(blocks: Iterable[Scores], members: Bools) -> tuple[Doubles, Doubles]:
     """How far each score differs between the samples, in standard deviations (S,); and the largest in every row (B,).
 
     The rows of ``members`` (B, N) are the data and permutations of them. Scores (N,) come in blocks, so that very many
@@ -103,31 +206,39 @@ def find_p_values(found: Doubles, largest: Doubles) -> Doubles:
     return p_values
 
 
-def _standardise(scores: list[Doubles | Bools], members: Bools) -> Doubles:
+def _standardise(scores: Scores, members: Bools) -> Doubles:
     """(B, S) how far the sums of scores over the members are from what permutations give on average, in deviations."""
     n_rows, size = members.shape[1], int(members[0].sum())
     table = np.column_stack([np.asarray(score, np.float64) for score in scores])
     sums = np.concatenate([
         members[start : start + _BLOCK].astype(np.float64) @ table for start in range(0, len(members), _BLOCK)
     ])  # fmt: skip
+    means = table.mean(axis=0)
+    variances = size * (n_rows - size) / max(n_rows - 1, 1) * ((table**2).mean(axis=0) - means**2)
+    away = np.abs(sums - size * means)
+    deviations: Doubles = np.divide(
+        away, np.sqrt(variances), out=np.zeros_like(sums), where=variances > _ROUNDING * means**2
+    )
     for place, score in enumerate(scores):
         if score.dtype == np.bool_:
             tails = _find_tails(int(score.sum()), size, n_rows)
-            sums[:, place] = tails[np.rint(sums[:, place]).astype(np.int64)]
-            continue
-        centred = table[:, place] - table[:, place].mean()
-        variance = size * (n_rows - size) / (n_rows * max(n_rows - 1, 1)) * float(centred @ centred)
-        away = np.abs(sums[:, place] - size * table[:, place].mean())
-        sums[:, place] = away / np.sqrt(variance) if variance > _ROUNDING**2 else 0.0
-    return sums
+            deviations[:, place] = tails[np.rint(sums[:, place]).astype(np.int64)]
+    return deviations
 
 
+@lru_cache(maxsize=4096)
 def _find_tails(marked: int, size: int, n_rows: int) -> Doubles:
     """Of every count of marked rows among the members, the normal deviation that is as unlikely.
 
     A rare mark is several deviations off at once, which chance does often: its tail says how often (hypergeometric).
     """
-    chances = hypergeom.pmf(np.arange(marked + 1), n_rows, marked, size)
+    inside, rest = np.arange(marked + 1), n_rows - marked
+    taken = size - inside
+    possible = (taken >= 0) & (taken <= rest)
+    ways = -gammaln(inside + 1) - gammaln(marked - inside + 1)  # but for factors that all have in common
+    ways = np.where(possible, ways - gammaln(np.abs(taken) + 1) - gammaln(np.abs(rest - taken) + 1), -np.inf)
+    chances = np.exp(ways - ways.max())
+    chances /= chances.sum()
     tails = np.minimum(np.cumsum(chances), np.cumsum(chances[::-1])[::-1])
     deviations: Doubles = -ndtri(np.clip(tails, 1e-300, 0.5))
     return deviations

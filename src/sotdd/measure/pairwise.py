@@ -69,7 +69,7 @@ def pairwise(
     there  1.0422 ± 0.0055  0
     """
     sources = name_sources(datasets, Sketch)
-    if method == "sotdd":  # before any of them is read
+    if isinstance(method, str) and method == "sotdd":  # before any of them is read
         drawn = projections if isinstance(projections, Projections) else DRAWING.but(split_reading(settings)[1])
         count = check_count(drawn.n_projections, "n_projections")
         check_memory(len(sources), math.comb(len(sources), 2), count, 0, "plain")

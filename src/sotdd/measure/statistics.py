@@ -1,20 +1,24 @@
-"""What a test of two datasets looks at: classes as they lie, features, means, names; and one statistic from all.
+"""What a test of two datasets looks at: classes as they lie, features, means, columns, names; one statistic from all.
 
 A single projection sees a shift only in units of its own spread. Where features go together, a shift across them is
 small in every single direction and large beside the spread of the right one. So differences of means are measured in
 units of the spread of the projected points in every direction, as Hotelling's test does; under permutations that costs
 one product.
+
+What changes in one column of many, in how two of them go together, or along one axis alone, is small in all
+projections. Of these the largest difference counts, by the scores of `sotdd.measure.columns`: products as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from sotdd.compute.resampling import Plan
+from sotdd.measure.columns import Bools, Pooled, Scores, compare_scores, find_axes, score_columns, score_pairs
 
 Doubles = NDArray[np.float64]
 LabelNames: TypeAlias = Literal["ignore", "match"]
@@ -22,6 +26,9 @@ Statistic: TypeAlias = Literal["combined", "distance"]
 
 # Statistics that vary by less than this share of themselves differ by rounding.
 _ALIKE = 1e-9
+
+# The aspect of the shares of classes by name.
+SHARES = "class shares"
 
 # Both orders are judged: p = 1 sees small shifts of everything, p = 2 what few points or classes do.
 ORDERS = (1.0, 2.0)
@@ -37,6 +44,11 @@ _CLASS_RIDGE = 0.1
 
 # Directions with less than this share of the largest variance are rounding.
 _ROUNDING = 1e-8
+
+# Who asks for names of classes asks for their shares, which count by this many deviations more. The largest of many
+# differences is either clear or chance: it counts by this many less, so that little else is lost by looking for it.
+_ASKED_FOR = 0.75
+_OF_MANY = 0.25
 
 # Splits that are looked at together.
 _BATCH = 64
@@ -55,81 +67,90 @@ def balance_costs(costs: Doubles) -> Doubles:
     return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
 
 
-def combine_statistics(statistics: Mapping[str, Doubles]) -> Doubles:
+def combine_statistics(statistics: Mapping[str, Doubles], largest: Mapping[str, Doubles]) -> Doubles:
     """One statistic (S,) of several: the one that stands out most, in its own standard deviations.
 
     The data are one of the S splits like the others, and every split is judged by whatever stands out most in
-    it, so the level of the test is that of any permutation test. Cube roots bring all to about the same shape.
+    it, so the level of the test is that of any permutation test. Cube roots bring sums of squares to about the normal
+    shape; what is the ``largest`` of many deviations has another.
     """
-    if len(statistics) == 1:
-        return next(iter(statistics.values()))
-    scores = [score for score in map(_standardise, statistics.values()) if score is not None]
-    if not scores:
-        return np.zeros(len(next(iter(statistics.values()))))
-    return np.asarray(np.max(scores, axis=0))
+    shaped = {name: np.cbrt(values) for name, values in statistics.items()}
+    shaped |= {name: _find_normal(values) for name, values in largest.items()}
+    scores = [
+        (values - values.mean()) / values.std() + _ASKED_FOR * (name == SHARES) - _OF_MANY * (name in largest)
+        for name, values in shaped.items()
+        if values.std() > _ALIKE * abs(values.mean())
+    ]
+    return np.asarray(np.max(scores, axis=0)) if scores else np.zeros(len(next(iter(shaped.values()))))
 
 
-def _standardise(statistic: Doubles) -> Doubles | None:
-    """Cube roots less their mean over their deviation; None where all splits are alike."""
-    roots = np.cbrt(statistic)
-    deviation = float(np.std(roots))
-    return None if deviation <= _ALIKE * float(np.mean(roots)) else np.asarray((roots - roots.mean()) / deviation)
+def _find_normal(largest: Doubles) -> Doubles:
+    """Largest of many deviations (S,) as normal scores: as if they were of so many normal ones that the median fits."""
+    chances = 2 * ndtr(-largest)
+    count = np.log(2) / max(float(np.median(chances)), 1e-300)
+    scores: Doubles = -ndtri(np.clip(-np.expm1(-count * chances), 1e-300, 1 - 1e-15))
+    return scores
 
 
-def measure_means(rows: NDArray[np.float32], plan: Plan) -> Doubles:
+def measure_largest(columns: Pooled | None, rows: NDArray[np.float32], members: Bools) -> dict[str, Doubles]:
+    """The largest differences (S,) of a column, of how two go together, and along an axis, each in deviations."""
+    blocks: dict[str, Iterable[Scores]] = {} if columns is None else {"columns": columns.scores()}
+    if columns is not None and len(columns.paired) > 1:
+        blocks["pairs of columns"] = score_pairs(columns.ranked[:, columns.paired])
+    table = _centre_rows(rows, None).T if columns is None else columns.ranked
+    blocks["axes"] = score_columns(find_axes(table))
+    return {name: compare_scores(scores, members)[1] for name, scores in blocks.items()}
+
+
+def measure_means(rows: NDArray[np.float32], members: Bools) -> Doubles:
     """The squared gap (S,) between the means of the two sides of every split, in units of the spread of all points.
 
-    rows (L, N) are the projections of the pooled points, in their own order.
+    rows (L, N) are the projections of the pooled points, in their own order; members (S, N) say which are on the right.
     """
     centred = _centre_rows(rows, None)
     points = _whiten(centred, centred, _RIDGE)
-    n, m = plan.sizes
-    return _go_over(plan, lambda left: np.sum(((left / n - (1 - left) / m) @ points.T) ** 2, axis=1))
+    m = int(members[0].sum())
+    n = members.shape[1] - m
+    return _go_over(members, lambda right: np.sum((((1 - right) / n - right / m) @ points.T) ** 2, axis=1))
 
 
-def measure_class_means(rows: NDArray[np.float32], plan: Plan) -> Doubles:
+def measure_class_means(rows: NDArray[np.float32], codes: NDArray[np.int64], members: Bools) -> Doubles:
     """The same (S,) class by class, averaged over the classes that both sides have, in units of their own errors.
 
     Classes are matched by name; the unit is the spread of points within their classes. An average, since datasets
     that were made to have every class would have more classes on both sides than their permutations do.
     """
-    codes = plan.codes
     points = _whiten(_centre_rows(rows, None), _centre_rows(rows, codes), _CLASS_RIDGE)
 
-    def gaps(left: Doubles) -> Doubles:
-        total, compared = np.zeros(len(left)), np.zeros(len(left))
-        for label in range(plan.n_classes):
-            members = np.flatnonzero(codes == label)
-            here = left[:, members]
-            n = here.sum(axis=1)
-            m = len(members) - n
+    def gaps(right: Doubles) -> Doubles:
+        total, compared = np.zeros(len(right)), np.zeros(len(right))
+        for label in range(int(codes.max()) + 1):
+            own = np.flatnonzero(codes == label)
+            here = right[:, own]
+            m = here.sum(axis=1)
+            n = len(own) - m
             both = (n > 0) & (m > 0)
-            contrast = here / np.maximum(n, 1)[:, None] - (1 - here) / np.maximum(m, 1)[:, None]
-            total += np.where(both, n * m / len(members), 0.0) * np.sum((contrast @ points[:, members].T) ** 2, axis=1)
+            contrast = (1 - here) / np.maximum(n, 1)[:, None] - here / np.maximum(m, 1)[:, None]
+            total += np.where(both, n * m / len(own), 0.0) * np.sum((contrast @ points[:, own].T) ** 2, axis=1)
             compared += both
         return total / np.maximum(compared, 1.0)
 
-    return _go_over(plan, gaps)
+    return _go_over(members, gaps)
 
 
-def measure_shares(plan: Plan) -> Doubles:
+def measure_shares(codes: NDArray[np.int64], members: Bools) -> Doubles:
     """How far the shares of the classes, by name, are apart between the two sides of every split (S,): χ²."""
-    n, m = plan.sizes
-    member = np.eye(plan.n_classes)[plan.codes]  # (N, C)
-    shares = member.mean(axis=0)
-    return _go_over(plan, lambda left: np.sum((left @ member / n - (1 - left) @ member / m) ** 2 / shares, axis=1))
+    m = int(members[0].sum())
+    n = members.shape[1] - m
+    marks = np.eye(int(codes.max()) + 1)[codes]  # (N, C)
+    shares = marks.mean(axis=0)
+    return _go_over(members, lambda right: np.sum(((1 - right) @ marks / n - right @ marks / m) ** 2 / shares, axis=1))
 
 
-def _go_over(plan: Plan, statistic: Callable[[Doubles], Doubles]) -> Doubles:
-    """A statistic of who is on the left (B, N), of all splits."""
-    statistics = []
-    for start in range(0, plan.count, _BATCH):
-        batch = range(start, min(start + _BATCH, plan.count))
-        left = np.zeros((len(batch), len(plan.codes)))
-        for at, number in enumerate(batch):
-            left[at, plan.draw(number)[0].index] = 1.0
-        statistics.append(statistic(left))
-    return np.concatenate(statistics)
+def _go_over(members: Bools, statistic: Callable[[Doubles], Doubles]) -> Doubles:
+    """A statistic of who is on the right (B, N), of all splits."""
+    batches = range(0, len(members), _BATCH)
+    return np.concatenate([statistic(members[start : start + _BATCH].astype(np.float64)) for start in batches])
 
 
 def _centre_rows(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_level, check_order
+from sotdd.basics.checks import Received, check_choice, check_count, check_level, check_order
 from sotdd.basics.display import Progress, Report, picture, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
@@ -24,15 +24,19 @@ from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
 from sotdd.inputs.opening import split_reading
+from sotdd.measure.columns import Pooled, draw_members
+from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.statistics import (
     FARTHEST,
     ORDERS,
+    SHARES,
     LabelNames,
     Statistic,
     balance_costs,
     combine_statistics,
     measure_class_means,
+    measure_largest,
     measure_means,
     measure_shares,
 )
@@ -53,7 +57,15 @@ _SHOWN = 100
 _FIRST_LOOK = 99
 _SETTLED = 0.2
 
+# Of a test at a given level, the looks before the last: how many permutations, and a p-value that ends it. A late look
+# at this many, or as many as give a p-value of this share of the level, ends it for the opposite reason too.
+_LOOKS = ((39, 0.5), (_FIRST_LOOK, _SETTLED))
+_LATE_LOOK, _SETTLED_LATE, _SPENT = 199, 0.15, 0.1
+
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
+
+# Less than this many deviations of chance is rounding.
+_ROUNDING = 1e-6
 
 
 @show_drawing(DRAWING)
@@ -77,6 +89,8 @@ def test(
     anew on each side, and the distance is measured again through the same projections. If features
     and labels of both datasets come from one joint distribution, the datasets themselves are one
     more permutation, so the test errs in at most the stated share of cases, for any size and any law.
+    That is so for rows that do not depend on each other. If they do, several belonging to one person or neighbours
+    to one series, say so by ``groups`` or ``blocks``, and whole groups are permuted; a remark says where it looks so.
 
     The distance that is tested is the plain mean over the test's own 128 projections, since permutations are
     judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
@@ -107,14 +121,18 @@ def test(
         every level below 0.2 holds as before.
     statistic
         "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
-        beside the spread in every direction, points beyond three spreads brought that near; whatever stands
-        out most counts, and every permutation is judged in the same way, so that the level holds. "distance":
-        the distance alone.
+        beside the spread in every direction, points beyond three spreads brought that near; the largest difference
+        of a single column (of up to 33 million values), of how two of up to 40 columns go together, and along the
+        principal axes. Whatever stands out most counts, and every permutation is judged in the same way, so that
+        the level holds. "distance": the distance alone.
     label_names
         "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
         the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
         Use a random sample of this many points of each dataset, where there are more.
+    groups, blocks
+        Which rows belong together, as in `sotdd.open_dataset`: a column, or a number of neighbours. For arrays, open
+        each dataset with groups of its own. A group that is in both datasets counts as two.
     label, exclude, missing and others
         How tables are read, as in `sotdd.open_dataset`.
     device
@@ -129,10 +147,10 @@ def test(
     >>> x = rng.normal(size=(400, 5))
     >>> y = np.where(x[:, 0] > 0, "cat", "dog")
     >>> sotdd.test((x[:200], y[:200]), (x[200:], y[200:]), n_permutations=199)
-    p = 0.52: distance 0.102, by chance 0.0745 to 0.137 (199 draws, 128 projections)
+    p = 0.69: distance 0.102, by chance 0.0745 to 0.137 (199 draws, 128 projections)
     >>> wrong = rng.permutation(y)
     >>> sotdd.test((x[:200], y[:200]), (x[200:], wrong[200:]), n_permutations=199)
-    p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0755 to 0.119 (199 draws, 128 projections)
+    p = 0.035, most by labels, order 2: distance 0.136, by chance 0.0755 to 0.119 (199 draws, 128 projections)
     """
     count = check_count(n_permutations, "n_permutations")
     p = check_order(p)
@@ -145,14 +163,17 @@ def test(
     pair = open_pair(a, b, **reading)
     refuse_half_labelled(pair)
     data, remarks = sample_datasets(pair, max_points, seed)
+    remarks = (*remarks, *(remark.of(part.name) for part in pair for remark in remark_on_rows(part)))
     recipe, data = fit_projections(data, projections, settings, drawing=DRAWING)
     recipe = recipe.evenly()
     engine = choose_engine(device, data, recipe.n_projections)
     with report_progress(progress, "Permuting") as report, engine as active:
         said = (*remarks, *remark_on_features(data, recipe))
+        columns = Pooled.of(data) if judged_by == "combined" else None
         return permute(
-            data, recipe, p, count, seed, active, label_names=names, judged_by=judged_by, remarks=said, report=report
-        )
+            data, recipe, p, count, seed, active,
+            label_names=names, judged_by=judged_by, columns=columns, remarks=said, report=report,
+        )  # fmt: skip
 
 
 def split_seed(drawing: Mapping[str, Any], projections: Projections | None) -> tuple[int, dict[str, Any]]:
@@ -190,24 +211,58 @@ def permute(
     *,
     label_names: LabelNames = "ignore",
     judged_by: Statistic = "combined",
+    columns: Pooled | None = None,
     remarks: Remarks = (),
     report: Report = be_silent,
+    level: float | None = None,
 ) -> TwoSampleTest:
     """Test two datasets through the same projections, as they are and with their points permuted.
 
-    Of many permutations the first come first: ending there takes rejections away and adds none, so every level below
-    `_SETTLED` holds.
+    Of many permutations the first come first, and the test may end with them. To end with a p-value that is far from
+    small takes rejections away and adds none. At a ``level``, a look at 10 / level permutations also ends with a
+    rejection, if none of them is as far: that has a chance of at most a tenth of the level, which is added to every
+    p-value that comes later. So all p-values stay as rare as they say, whatever one look has to do with another.
     """
-    count = projections.n_projections
-    what = f"{say_count(n_permutations, 'split')} through {say_count(count, 'projection')}"
-    check_fits(8 * n_permutations * count * 2 * len(ORDERS), what, "n_permutations", n_permutations)
-    if n_permutations > 4 * _FIRST_LOOK:
-        first = permute(
-            pair, projections, p, _FIRST_LOOK, seed, engine,
-            label_names=label_names, judged_by=judged_by, remarks=remarks, report=report,
+    what = f"{say_count(n_permutations, 'split')} through {say_count(projections.n_projections, 'projection')}"
+    size = 8 * projections.n_projections * 2 * len(ORDERS) + sum(data.n_points for data in pair)
+    check_fits(n_permutations * size, what, "n_permutations", n_permutations)
+    looks, spent = [(_FIRST_LOOK, _SETTLED)], 0.0
+    if level is not None:
+        most = max(_LATE_LOOK, math.ceil(1 / (_SPENT * level)) - 1)
+        spent = 1 / (most + 1) if 2 * most < n_permutations else 0.0
+        looks = [*_LOOKS, *([(most, _SETTLED_LATE)] if spent else [])]
+    known: list[NDArray[np.float64]] = []
+    for look, settled in looks if n_permutations > 4 * _FIRST_LOOK else ():
+        first, known = _look(
+            pair, projections, p, look, seed, engine, known,
+            label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
         )  # fmt: skip
-        if first.p_value >= _SETTLED:
+        if first.p_value >= settled or first.p_value <= spent:
             return first
+    found, _ = _look(
+        pair, projections, p, n_permutations, seed, engine, known,
+        label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
+    )  # fmt: skip
+    return replace(found, spent=spent)
+
+
+def _look(
+    pair: Sequence[Points],
+    projections: Projections,
+    p: float,
+    n_permutations: int,
+    seed: int,
+    engine: Engine,
+    known: Sequence[NDArray[np.float64]],
+    *,
+    label_names: LabelNames,
+    judged_by: Statistic,
+    columns: Pooled | None,
+    remarks: Remarks,
+    report: Report,
+) -> tuple[TwoSampleTest, list[NDArray[np.float64]]]:
+    """The test by this many permutations, and what they cost; ``known`` is what the first of them cost."""
+    count = projections.n_projections
     plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
     plan = replace(plan, actual=True, n_projections=count)
     near = replace(plan, near=FARTHEST, orders=ORDERS)
@@ -218,24 +273,27 @@ def permute(
         del aspects["labels"]
     # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
     plans = [replace(plan, count=min(plan.count, _SHOWN)) if aspects else plan, *aspects.values()]
-    resample, kept = Resample(plans, engine, count, report), _KeepRows()
+    resample, kept = Resample(plans, engine, count, report, known), _KeepRows()
     run(pair, projections, engine, [resample, kept] if aspects else [resample])
-    shown, *of_aspects = resample.costs()
+    shown, *of_aspects = costs_of_plans = resample.costs()
     rooted = find_distances(shown[:, :, 0], p)
     statistics = {
         f"{aspect}, order {order:g}": balance_costs(costs[:, :, column])
         for aspect, costs in zip(aspects, of_aspects, strict=True)
         for column, order in enumerate(ORDERS)
     }
+    outstanding, largest = rooted, {}
     if not aspects:
         statistics["distance"] = rooted
     else:
-        rows = np.concatenate(kept.rows)
-        statistics["means"] = measure_means(rows, plan)
+        rows, members = np.concatenate(kept.rows), draw_members(plan)
+        statistics["means"] = measure_means(rows, members)
         if label_names == "match" and plan.n_classes > 1:
-            statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
-    outstanding = combine_statistics(statistics)
-    return TwoSampleTest(
+            statistics["classes by name"] = measure_class_means(rows, plan.codes, members)
+            statistics[SHARES] = measure_shares(plan.codes, members)
+        largest = measure_largest(columns, rows, members)
+        outstanding = combine_statistics(statistics, largest)
+    found = TwoSampleTest(
         distance=float(rooted[0]),
         null_distances=rooted[1:],
         statistic=float(outstanding[0]),
@@ -246,8 +304,14 @@ def permute(
         n_projections=count,
         fingerprint=projections.fingerprint,
         remarks=remarks,
-        aspects={name: float(np.mean(values >= values[0])) for name, values in statistics.items()},
+        aspects={name: float(np.mean(_reach(values, values[0]))) for name, values in {**statistics, **largest}.items()},
     )
+    return found, costs_of_plans
+
+
+def _reach(values: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+    """Which values are as large, but for rounding: splits that are alike must not differ by the order of sums."""
+    return values >= least - _ROUNDING * float(np.std(values))
 
 
 class _KeepRows(Collector):
@@ -262,7 +326,7 @@ class _KeepRows(Collector):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleTest:
+class TwoSampleTest(Received):
     """Whether two datasets may come from one source, judged against distances that chance gives.
 
     Attributes
@@ -291,6 +355,8 @@ class TwoSampleTest:
         What a reader should know, such as that points were sampled.
     aspects
         The p-value of each aspect by itself, such as "features, order 1"; not corrected for there being several.
+    spent
+        What an earlier look at fewer permutations adds to the p-value; 0 if there was none that could have rejected.
 
     Examples
     --------
@@ -315,11 +381,13 @@ class TwoSampleTest:
     fingerprint: str
     remarks: Remarks = ()
     aspects: Mapping[str, float] = field(default_factory=dict)
+    spent: float = 0.0
 
     @property
     def p_value(self) -> float:
         """How often chance goes as far, the data themselves counted as one of its outcomes."""
-        return (1 + int(np.count_nonzero(self.null >= self.statistic))) / (1 + len(self.null))
+        reached = int(np.count_nonzero(_reach(self.null, self.statistic)))
+        return min(1.0, self.spent + (1 + reached) / (1 + len(self.null)))
 
     @property
     def strongest(self) -> str | None:

@@ -17,9 +17,9 @@ from sotdd.inputs.reading import TableSettings
 from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
 from sotdd.projections.labels import ClassQuantiles, LabelLaw
-from sotdd.projections.moments import CUT, Moments, OrderLaw, UniformOrders, ZeroTruncatedPoisson
+from sotdd.projections.moments import CUT, TABLE_CUT, Moments, OrderLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scale, find_scaler
+from sotdd.projections.scaler import Scale, Scaler, find_scaler
 from sotdd.projections.turns import FEWEST_FEATURES
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Drawing:
         scaler = find_scaler(self.scale, data)
         if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
-        label_law = self._label_law(scaled=scaler is not None)
+        label_law = self.find_label_law(scaler)
         laws = Laws(n_features, law, label_law, check_seed(self.seed))
         columns = next((part.columns for part in data if part.columns is not None), None)
         count = check_count(self.n_projections, "n_projections")
@@ -112,18 +112,20 @@ class Drawing:
             projections.check(part)
         return projections
 
-    def _label_law(self, *, scaled: bool) -> LabelLaw:
+    def find_label_law(self, scaler: Scaler | None) -> LabelLaw:
         """The law by its name or as given; moments unless another is asked for.
 
-        Moments are cut at five spreads where features are scaled. Features as they are have no known spread to
-        cut at, so nothing is cut there, nor by the name "paper".
+        Moments are cut at five spreads, or at 2.5 where every feature has a scale of its own. Features as they are have
+        no known spread to cut at, so nothing is cut there, nor by the name "paper".
         """
         law = self.label_law
         if isinstance(law, str) and law not in _LABEL_LAWS:
             names = ", ".join(map(repr, _LABEL_LAWS))
             raise SotddError(f"is {describe(law)}: expected {names} or a label law.", setting="label_law")
         if law is None or (isinstance(law, str) and law in ("moments", "paper")):
-            return self._moments(CUT if scaled and law != "paper" else None)
+            if scaler is None or law == "paper":
+                return self._moments(None)
+            return self._moments(TABLE_CUT if np.ndim(scaler.scale) else CUT)
         if self.n_moments is not None or self.moments is not None:
             raise SotddError("label_law is given together with n_moments or moments: give one or the other.")
         if isinstance(law, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -13,7 +14,16 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.threads import serial_blas
-from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, check_directions
+from sotdd.projections.directions import (
+    DirectionLaw,
+    Directions,
+    Drawn,
+    Hadamard,
+    PointMap,
+    Tilted,
+    check_directions,
+    unit_rows,
+)
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import LabelTerms, Moments, draw_numbers, make_terms, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
@@ -39,14 +49,14 @@ class FurtherDraws:
     first, second
         (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
     made
-        Terms that were made of parts of them, by where each begins; None where they are not kept.
+        What `make` gave, by the degree that was asked for.
     """
 
     own: LabelTerms
     law: Moments | None
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    made: dict[int, LabelTerms] | None = field(default=None, kw_only=True)
+    made: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=dict, kw_only=True)
 
     @property
     def nbytes(self) -> int:
@@ -66,27 +76,34 @@ class FurtherDraws:
         own, first = LabelTerms.join([part.own for part in parts]), np.concatenate([part.first for part in parts])
         return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
 
-    def make_part(self, rows: slice) -> LabelTerms:
-        """The terms of a part, from what is kept where they were made before."""
-        if self.made is None:
-            return self.part(rows).make()
-        if rows.start not in self.made:
-            self.made[rows.start] = self.part(rows).make()
-        return self.made[rows.start]
+    def make(self, degree: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """What t and moments count by under the terms and the further draws, (B, 1 + J, 1 + k), and their orders.
 
-    def make(self) -> LabelTerms:
-        """The terms, then those of the further draws: weights (B, 1 + J) and coefficients (B, 1 + J, q)."""
-        own, (count, draws) = self.own, self.first.shape[:2]
-        first, second = (part.reshape(count * draws, -1) for part in (self.first, self.second))
-        more = replace(own, weights=first[:, 0], coefficients=second)
-        if self.law is not None:
-            more = make_terms(self.law, first.copy(), second)
-        widths = own.coefficients.shape[1], more.coefficients.shape[1]
-        coefficients = np.zeros((count, 1 + draws, max(widths)))
-        coefficients[:, 0, : widths[0]] = own.coefficients
-        coefficients[:, 1:, : widths[1]] = more.coefficients.reshape(count, draws, -1)
-        weights = np.column_stack([own.weights, more.weights.reshape(count, draws)])
-        return replace(own, weights=weights, coefficients=coefficients)
+        The orders (B, 1 + J, k) of the moments are at most ``degree`` + 1, which stands for all beyond.
+        """
+        own, (count, draws) = _list_moments(self.own.weights, self.own.coefficients), self.first.shape[:2]
+        if self.law is None:
+            flat = self.second.reshape(count * draws, -1)
+            more = _list_moments(self.first.reshape(-1), flat)
+        else:
+            first, second = (part.reshape(count * draws, -1) for part in (self.first, self.second))
+            more = unit_rows(first.copy()), self.law.orders.orders(second)
+        width = max(own[1].shape[1], more[1].shape[1])
+        counted, orders = np.zeros((count, 1 + draws, 1 + width)), np.zeros((count, 1 + draws, width), np.int64)
+        for which, (values, chosen) in ((slice(1), own), (slice(1, None), more)):
+            counted[:, which, : values.shape[1]] = values.reshape(count, -1, values.shape[1])
+            orders[:, which, : chosen.shape[1]] = chosen.reshape(count, -1, chosen.shape[1])
+        return counted, np.minimum(orders, degree + 1)
+
+
+def _list_moments(
+    weights: NDArray[np.float64], coefficients: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What t and moments count by (B, 1 + k) in polynomials, lowest order first, and the orders of these (B, k)."""
+    used = coefficients[:, 1:] != 0
+    orders = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())] + 1
+    scale = np.array([math.factorial(order) for order in range(coefficients.shape[1])], np.float64)
+    return np.column_stack([weights, np.take_along_axis(coefficients * scale, orders, axis=1)]), orders
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +136,9 @@ class Block:
         return np.ones(len(self)) if importance is None else importance
 
     def freeze(self) -> None:
-        """Make the arrays read-only, in place: they are kept, and handed out again and again."""
-        directions = [self.features.theta] if isinstance(self.features, Directions) else []
-        for array in (*directions, self.terms.weights, self.terms.coefficients):
-            array.flags.writeable = False
+        """Make directions read-only, in place: they are kept, and handed out again and again."""
+        if isinstance(self.features, Directions):
+            self.features.theta.flags.writeable = False
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""

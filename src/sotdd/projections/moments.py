@@ -19,6 +19,9 @@ from sotdd.projections.directions import Law, unit_rows
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
 HIGHEST_ORDER = 170
+
+# Parts of the unit interval, a power of two, in most of which no cumulative probability lies.
+_PARTS = 1024
 _HIGHEST_RATE = 64.0
 
 
@@ -71,11 +74,13 @@ class ZeroTruncatedPoisson(Law, name="zero-truncated Poisson"):
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        cumulative = self.cumulative(uniforms.shape[1])
-        reached = [
-            np.searchsorted(known, column, "right") for known, column in zip(cumulative, uniforms.T, strict=True)
-        ]
-        orders: NDArray[np.int64] = np.stack(reached, axis=1) + 1
+        orders = np.empty(uniforms.shape, np.int64)
+        for column, rate in enumerate(self._rates(uniforms.shape[1])):
+            known, guide = cumulative_poisson(rate, self.max_order), _guide_poisson(rate, self.max_order)
+            reached = guide[(uniforms[:, column] * len(guide)).astype(np.int64)]
+            unclear = np.flatnonzero(reached < 0)
+            reached[unclear] = np.searchsorted(known, uniforms[unclear, column], "right")
+            orders[:, column] = reached + 1
         return np.minimum(orders, self.max_order or HIGHEST_ORDER)
 
     def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
@@ -102,6 +107,13 @@ def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.
     logs = orders * math.log(rate) - np.array([math.lgamma(order + 1) for order in orders])
     whole = np.cumsum(np.exp(logs - math.log(math.expm1(rate))))
     return whole if max_order is None else whole[:max_order] / whole[max_order - 1]
+
+
+@cache
+def _guide_poisson(rate: float, max_order: int | None) -> NDArray[np.int64]:
+    """How many of these probabilities lie below each part of the unit interval; -1 for parts that one of them is in."""
+    edges = np.searchsorted(cumulative_poisson(rate, max_order), np.arange(_PARTS + 1) / _PARTS, "right")
+    return np.where(edges[:-1] == edges[1:], edges[:-1], -1)
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,8 @@ OrderLaw: TypeAlias = ZeroTruncatedPoisson | UniformOrders
 
 # Where moments of scaled projections are cut, in spreads. The authors cut convolution projections here too.
 CUT = 5.0
+# Where every column has a scale of its own, as in tables, whose tails are heavier: see docs/label-terms.md.
+TABLE_CUT = 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +271,8 @@ class Moments(Law, name="moments"):
 
     Orders of ten and more make a term of the largest value in a class, whatever the others are. So the
     moments are those of t cut to ±5, five spreads of scaled data, as the authors cut their convolution
-    projections. Data without heavy tails hardly notice: see docs/label-terms.md.
+    projections. Data without heavy tails hardly notice. By the name "moments", tables are cut at ±2.5, which
+    orders changes of tables better: see docs/label-terms.md.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import as_array, check_limit, describe
+from sotdd.basics.checks import Received, as_array, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.text import say_count
@@ -38,7 +38,7 @@ _SAMPLED_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Projections:
+class Projections(Received):
     """How datasets are projected: the laws, the seed and the scaler. It holds no data.
 
     Made by `fit` or `from_arrays`. Datasets are comparable when they are seen through
@@ -95,9 +95,9 @@ class Projections:
             The law of their orders: `ZeroTruncatedPoisson`, `UniformOrders`, or plain rates.
             By default zero-truncated Poisson with rates 1, …, k.
         label_law
-            How a class enters: "moments" (default), the paper's, cut at five spreads where features are
-            scaled; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law. With the
-            last two, neither of the two above may be given.
+            How a class enters: "moments" (default), the paper's, cut at five spreads of scaled features, or at
+            2.5 where every feature has a scale of its own; "paper", without the cut; "quantiles" for
+            `ClassQuantiles`; or a label law. With the last two, neither of the two above may be given.
         directions
             The law of directions: `Hadamard` (the default from 128 features on), `Sphere` (the default below),
             `Orthogonal`, `Convolution`, your own.

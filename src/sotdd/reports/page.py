@@ -153,9 +153,7 @@ def _say_reasons(why: Explanation) -> list[str]:
     """What an explanation says in words; of classes where there are several."""
     said = [say_parts(why), say_features(why.by_feature)]
     if _has_classes(why):
-        lost = [
-            say_lost_classes(why, side) for side in (0, 1) if any(line.counterpart is None for line in why.lines(side))
-        ]
+        lost = [say_lost_classes(why, side) for side in (0, 1) if any(line.lost for line in why.lines(side))]
         said += [*say_changes(why), *lost]
     return [text for text in said if text]
 

@@ -123,9 +123,9 @@ class _SummedControls(CollectControls):
 
     def __init__(self, sums: PowerSums, counts: Mapping[Hashable, int], engine: CpuEngine) -> None:
         super().__init__(sums._projections, engine)
-        self._sums, self._counts = sums, counts
+        self._sums, self._counts, self._cpu = sums, counts, engine
         self.lengths = sums.find_lengths(counts)
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Take what the sums say under one chunk."""
-        self.add(chunk, [self._sums.find_moments(self._counts, chunk.part)])
+        self.add(*self._cpu.place_moments(self._sums.find_moments(self._counts, chunk.part), chunk.block))

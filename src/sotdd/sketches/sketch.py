@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_order, describe
+from sotdd.basics.checks import Received, check_choice, check_count, check_order, describe
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.randomness import check_seed
@@ -30,7 +30,7 @@ _TOLERATED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class Sketch(Received):
     """A dataset's quantile functions, one per projection. That is not anonymous: few points can be computed back.
 
     Two sketches through the same projections are compared in milliseconds, whatever the sizes of
@@ -197,7 +197,7 @@ class Sketch:
             controls=controlled,
         )
         sized_halves = [(one.n_points, one.halves) for one in (self, other)]
-        floor = find_floor(sized_halves, order, result.n_points, result.value)
+        floor = find_floor(sized_halves, order, result.n_points, result.value, per_projection * self.weights)
         result = replace(result, noise=floor, sampling=floor)
         bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.weights)
         if bound is None:
@@ -226,15 +226,15 @@ class Sketch:
 
         Vectors of sketches through the same projections compare whatever the sketches keep: each quantile
         function is taken as its means over ``n_quantiles`` parts of probability. What differs within parts is left
-        out, so the Euclidean distance is never larger than `distance`: by a few percent between halves of one set,
-        by less than one in a thousand between sets that differ.
+        out, so the Euclidean distance is never larger than `distance`: smaller by less than 0.5 % as a rule, by up
+        to 2.5 % with heavy tails, and by up to 18 % between large samples of one source with yes/no columns alone.
 
         Parameters
         ----------
         dim
             Length of a random projection of the vector, for an index that cannot take the whole: every number
             is added, with a random sign, to one of ``dim`` sums. Squared distances keep their expectation,
-            with a relative standard deviation of about sqrt(2 / dim).
+            with a relative standard deviation of about sqrt(2 / dim): distances are off by 2.2 % at 1,024 numbers.
         n_quantiles
             How many numbers of each projection. Only vectors with the same number can be compared.
         seed

@@ -15,13 +15,16 @@ d² − 2 w r and d² + 2 w r + r².
 
 **Chance.** A sketch also keeps how far apart random halves of its points are. From these ``halves`` a distance knows
 what two samples of its sizes would give if they came from the same source. They are seen through the first projections
-only, by plain means, and brought from the sizes of halves to those of the datasets by the root law of means.
+only, by plain means, and so is the distance that they are compared with. Distances of samples fall with the root of
+their sizes, or more slowly where classes lie apart or are small: how fast is seen from quarters beside halves. What
+halves give is brought to the size of the whole dataset by that, and to other sizes by the root law.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -47,6 +50,12 @@ Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and fo
 HALVING_ORDERS = (1, 2)
 # How often a dataset is halved: two sketches have twice as many distances of halves, enough to judge at 5 % by rank.
 _HALVINGS = 12
+
+# How many random halves of it are halved again, and how often each.
+_PARTS, _QUARTERINGS = 4, 2
+
+# Distances of samples fall with this power of the size, at the slowest and at the fastest.
+_SLOWEST, _FASTEST = 0.25, 0.5
 
 GROUPS = 8
 
@@ -98,8 +107,15 @@ def bound_error(
 
 
 def plan_halves(data: LabelledData, projections: Projections) -> list[Plan]:
-    """Ways to halve a dataset; nothing for a single point."""
-    return Plan.of_halves([data], 0, _HALVINGS, make_seed(projections), HALVING_ORDERS)
+    """Ways to halve a dataset, and then to halve random halves of it; nothing for a single point."""
+    seed, quarter = make_seed(projections), data.n_points // 4
+    plans = Plan.of_halves([data], 0, _HALVINGS, seed, HALVING_ORDERS)
+    rng = generator(seed, Stream.HALF_SAMPLES, data.n_points)
+    for _ in range(_PARTS if quarter else 0):
+        index = rng.permutation(data.n_points)[: 2 * quarter]
+        codes = np.unique(plans[0].codes[index], return_inverse=True)[1].astype(np.int64)  # those that are there
+        plans.append(replace(plans[0], index=index, codes=codes, sizes=(quarter, quarter), count=_QUARTERINGS))
+    return plans
 
 
 def find_halves(resample: Resample, weights: NDArray[np.float64]) -> Halves | None:
@@ -111,27 +127,45 @@ def find_halves(resample: Resample, weights: NDArray[np.float64]) -> Halves | No
         costs = resample.costs()
     except SotddError:  # the sketch itself is good, and its distances say what overflows
         return None
-    return root_costs(costs[0], weights) if costs else None
+    return root_costs(costs, weights) if costs else None
 
 
-def root_costs(costs: Doubles, weights: NDArray[np.float64]) -> Halves:
-    """Distances (2, S) from W_p^p (B, S, orders) under the first projections."""
-    weighted = costs * weights[: len(costs), None, None]
-    return np.array([find_distances(weighted[:, :, at], p) for at, p in enumerate(HALVING_ORDERS)])
+def root_costs(costs: Sequence[Doubles], weights: NDArray[np.float64]) -> Halves:
+    """Distances (2, S) from W_p^p (B, S, orders) of halves under the first projections, and then of quarters.
+
+    Quarters say how fast distances fall with the size, and so what halves of a dataset twice as large would give.
+    """
+    weighted = [part * weights[: len(part), None, None] for part in costs]
+    rows = []
+    for at, p in enumerate(HALVING_ORDERS):
+        halves, *quarters = (find_distances(part[:, :, at], p) for part in weighted)
+        sizes = [float(np.mean(part**2)) for part in (halves, np.concatenate(quarters or [halves]))]
+        falls = math.log2(sizes[1] / sizes[0]) / 2 if quarters and min(sizes) > 0 else _FASTEST
+        rows.append(halves * 2 ** (_FASTEST - min(max(falls, _SLOWEST), _FASTEST)))
+    return np.array(rows)
 
 
 def find_floor(
-    sized_halves: Sequence[tuple[int, Halves | None]], p: float, sizes: tuple[int, int], distance: float
+    sized_halves: Sequence[tuple[int, Halves | None]],
+    p: float,
+    sizes: tuple[int, int],
+    distance: float = 0.0,
+    costs: Doubles | None = None,
 ) -> NoiseFloor | None:
     """What samples of these sizes give by chance, from the number of points and the halves of each sketch.
 
-    None where no sketch knows its halves, or they are not known for this p.
+    ``distance`` is the best estimate there is, and ``costs`` (L,) are what projections make of it: halves are brought
+    from what the first projections see to its unit. None where no sketch knows its halves, or not for this p.
     """
     if p not in HALVING_ORDERS:
         return None
     row = HALVING_ORDERS.index(int(p))
     known = [(n, halves[row]) for n, halves in sized_halves if halves is not None]
-    return NoiseFloor.of_halves(known, sizes, p, distance)
+    floor = NoiseFloor.of_halves(known, sizes, p, distance)
+    plain = 0.0 if costs is None else float(find_distances(costs[:HALVING_PROJECTIONS, None], p)[0])
+    if floor is None or not (plain > 0 and distance > 0):
+        return floor
+    return replace(floor, distances=floor.distances * (distance / plain))
 
 
 def _average_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.float64]) -> float:
@@ -195,15 +229,16 @@ class GroupCounts(Sums):
 
         if not self.kept:
             return None
-        # Rows of a Hadamard matrix but the first, which does not halve.
+        # Rows of a Hadamard matrix but the first, which does not halve; what one halves, the next halves again.
+        halves = hadamard(GROUPS)[1:]
         with Workers() as workers:
-            parts = workers.each(self._halve, hadamard(GROUPS)[1:])
+            parts = workers.each(self._halve, [*halves, *(halves * (np.roll(halves, 1, axis=0) > 0))])
         if any(part is None for part in parts):
             return None
-        costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, S, orders)
+        costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, 2 S, orders)
         if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
             return None
-        return root_costs(costs, self._first.importance)
+        return root_costs(np.split(costs, 2, axis=1), self._first.importance)
 
     def _halve(self, signs: NDArray[np.int64]) -> Doubles | None:
         """W_p^p (B, orders) between those groups and the others; None where one half has no points."""

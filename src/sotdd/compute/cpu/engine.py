@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
-    NO_MOMENTS,
     Doubles,
     Layout,
     Rows,
@@ -51,6 +50,7 @@ from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -62,6 +62,9 @@ _SHARES = 16
 # What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
 # multiplications; blocks of draws; rows of places.
 _ITEM_PRODUCTS, _DRAWN, _PLACES = 1 << 25, 4, 128
+
+# Rows are finished in about this many pieces per thread, of no more than so many values.
+_ITEMS, _MOST_VALUES = 4, 1 << 20
 
 
 class CpuEngine:
@@ -106,7 +109,7 @@ class CpuEngine:
         valid until the next chunk, and feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
-        layouts = lay_out(datasets, chunk, degree)
+        layouts = lay_out(datasets, chunk, degree, draws)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
         drawn = Draws(self.workers, projections, draws, _DRAWN)
@@ -114,9 +117,11 @@ class CpuEngine:
             part = slice(start, start + len(block))
             terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            found = [layout.moments for layout in layouts if layout.moments is not NO_MOMENTS]
-            moments = [one.part(slice(len(block))) for one in found]
-            yield Sorted(part, rows, block, terms, moments)
+            controlled = [layout for layout in layouts if len(layout.values)]
+            # Copies, since the next chunk goes to the same place.
+            places = [layout.places[: len(block)].copy() for layout in controlled]
+            values = [layout.values[: len(block)].copy() for layout in controlled]
+            yield Sorted(part, rows, block, terms, places, values)
 
     def expect(self, projections: Projections, draws: int) -> None:
         """Do nothing yet: draws take little beside what this engine does."""
@@ -152,27 +157,32 @@ class CpuEngine:
             self.workers.each(lambda part: work(0, part, steps), _cut_rows(count, n_points))
         return costs.T
 
-    def label_places(self, moments: Sequence[ClassMoments], block: Block) -> list[Doubles]:
-        """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
+    def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
+        """What `Sorted` has as places and values, of one dataset whose class moments are known."""
+        mean, covariance, even = moments.mean, moments.covariance, moments.even
+        counted, orders = self._make_draws(block, mean.shape[1] - 1)
+        wide = np.zeros((*counted.shape[:2], mean.shape[1] + 1))  # orders beyond are in the last column
+        wide[:, :, 0] = counted[:, :, 0]
+        lines, draws = np.ogrid[: wide.shape[0], : wide.shape[1]]
+        for moment in range(orders.shape[2]):
+            wide[lines, draws, orders[:, :, moment]] += counted[:, :, moment + 1]
+        terms = wide[:, :, :-1]
+        within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - covariance[:, 0, 0])
+        variances = ((terms @ covariance) * terms).sum(axis=2) + terms[:, :, 0] ** 2 * within[:, None]
+        places = np.stack([(terms @ mean[:, :, None])[:, :, 0], np.sqrt(np.maximum(0.0, variances))], axis=2)
+        return [places], [np.column_stack([mean[:, 0], covariance[:, 0, 0] + mean[:, 0] ** 2, even])]
+
+    def _make_draws(self, block: Block, degree: int) -> tuple[Doubles, NDArray[np.int64]]:
+        """What draws of the label law count moments by, and the orders of these, as `FurtherDraws.make` gives them."""
         draws, count = block.draws, len(block)
-        assert draws is not None
-        places = [np.empty((count, 1 + draws.first.shape[1], 2)) for _ in moments]
-
-        def work(part: slice) -> None:
-            drawn = draws.make_part(part)
-            for of_data, out in zip(moments, places, strict=True):
-                known = of_data.part(part)
-                moment_kernels.gaussian_places(
-                    known.mean, known.covariance, known.even, drawn.weights, drawn.coefficients, out[part]
-                )
-
-        self.workers.each(work, [slice(start, start + _PLACES) for start in range(0, count, _PLACES)])
-        return places
-
-    def direction_values(self, moments: ClassMoments) -> Doubles:
-        """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
-        mean = moments.mean[:, 0]
-        return np.column_stack([mean, moments.covariance[:, 0, 0] + mean**2, moments.even])
+        if draws is None or not degree:
+            return np.empty((count, 0, 1)), np.empty((count, 0, 0), np.int64)
+        if degree not in draws.made:
+            parts = [slice(start, start + _PLACES) for start in range(0, count, _PLACES)]
+            found = zip(*self.workers.each(lambda part: draws.part(part).make(degree), parts), strict=True)
+            counted, orders = (np.concatenate(made) for made in found)
+            draws.made[degree] = counted, orders
+        return draws.made[degree]
 
     def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
@@ -234,14 +244,17 @@ class CpuEngine:
         sort: bool,
     ) -> list[Doubles]:
         """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
-        parts = [(layout, part) for layout in layouts for part in _cut_rows(len(block), layout.data.n_points)]
+        total = len(block) * sum(layout.data.n_points for layout in layouts)
+        values = min(max(ITEM_VALUES, total // (_ITEMS * self.workers.count)), _MOST_VALUES)
+        parts = [(layout, part) for layout in layouts for part in _cut_rows(len(block), layout.data.n_points, values)]
         self._project(layouts, here, block.features, scaler, tile)
         if before_sorting is not None:
             rows = [layout.rows[: len(block)] for layout in layouts]
             before_sorting(Projected(self, here, block, rows))
         if not sort:
             return []
-        terms = self.workers.each(lambda item: _finish(*item, block, here.start), parts)
+        further = self._make_draws(block, max((layout.degree for layout in layouts), default=0))
+        terms = self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
         return [
             np.concatenate([part for (owner, _), part in zip(parts, terms, strict=True) if owner is layout])
             for layout in layouts
@@ -284,23 +297,30 @@ def _share_blocks(data: LabelledData) -> list[list[slice]]:
     return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
-def _cut_rows(count: int, n_points: int) -> list[slice]:
+def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slice]:
     """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
-    size = max(1, ITEM_VALUES // n_points)
+    size = max(1, values // n_points)
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _finish(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
+def _finish(
+    layout: Layout, part: slice, block: Block, further: tuple[Doubles, NDArray[np.int64]], start: int
+) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows, drawn, first = layout.rows[part], block.terms.part(part), start + part.start
-    room, how = layout.moments.part(part), (layout.order, layout.offsets, drawn.limit)
-    moment_kernels.group_rows(rows, *how, rows, room.mean, room.covariance, room.even)
-    terms = find_class_terms(rows, layout.offsets, drawn)
+    how = layout.order, layout.offsets, drawn.limit, layout.degree, further[0][part], further[1][part]
+    fused = isinstance(drawn, Polynomials)
+    terms = np.empty((len(rows), len(layout.offsets) - 1 if fused else 0))
+    made = rows, layout.places[part], layout.values[part], terms
+    moment_kernels.group_rows(rows, *how, drawn.weights, drawn.coefficients, *made)
+    if not fused:
+        terms = find_class_terms(rows, layout.offsets, drawn)
     fits = (np.abs(terms) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
     if not fits.all():
         line = int(np.argmin(fits))
         raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, first + line)
-    kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
+    if not fused:
+        kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)
     else:

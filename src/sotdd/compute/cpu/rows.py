@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
-from sotdd.compute.engine import ByClass, ClassMoments, Points, PointSums, Pool, ProjectedPoints, Seen
+from sotdd.compute.engine import ByClass, Points, PointSums, Pool, Seen
+from sotdd.compute.kernels import couplings
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
@@ -42,14 +43,9 @@ _FEW_BYTES = 32 << 20
 
 # Values that a thread works on at a time: with their copies, a second-level cache's worth.
 ITEM_VALUES = 1 << 17
-# Of splits so many times as many where threads share the work, since each call has them wait for one another.
-_SHARED = 8
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
-
-# Where nobody asks for class moments.
-NO_MOMENTS = ClassMoments(np.empty((0, 0)), np.empty((0, 0, 0)), np.empty((0, 0)))
 
 
 def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
@@ -110,20 +106,8 @@ def sort_rows(rows: Rows) -> None:
 
 
 def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
-    """Sort the values of each class within every row.
-
-    Large classes are sorted as rows are. The others are sorted by NumPy, side by side: one call for
-    all classes of up to twice the same size, so that many small classes cost no more than a few.
-    """
-    sizes = np.diff(offsets)
-    kernels.sort_large_classes(rows.view(np.uint32), offsets, np.flatnonzero(sizes >= SHORT_ROW))
-    doublings = np.ceil(np.log2(sizes)).astype(np.int64)
-    for doubling in np.unique(doublings[(sizes > 1) & (sizes < SHORT_ROW)]):
-        classes = np.flatnonzero((doublings == doubling) & (sizes < SHORT_ROW))
-        together = np.empty((len(rows), len(classes), sizes[classes].max()), np.float32)
-        kernels.gather_classes(rows, offsets, classes, together)
-        together.sort(axis=2)
-        kernels.scatter_classes(together, offsets, classes, rows)
+    """Sort the values of each class within every row."""
+    kernels.sort_classes(rows.view(np.uint32), offsets)
 
 
 # ------------------------------------------------------------------ the sides of splits
@@ -135,32 +119,40 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
     Threads take a split each, or a share of its rows where there are few splits, and draw it
     themselves, so that no more splits are held than threads are at work.
     """
-    n, m = plan.sizes
-    overlaps = None if n == m else Overlaps.of(n, m)
-    costs = np.empty((len(pool.rows), len(numbers), len(plan.orders)))
-
-    values = ITEM_VALUES if workers.count == 1 else _SHARED * ITEM_VALUES
+    overlaps, orders = Overlaps.of(*plan.sizes), np.array(plan.orders)
+    costs, terms = np.empty((len(pool.rows), len(numbers), len(orders))), pool.terms
+    shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1)
 
     def work(item: tuple[int, slice]) -> None:
         at, share = item
-        sides, size = plan.draw(numbers[at]), max(1, values // (n + m))
+        sides, drawn = plan.draw(numbers[at]), terms.part(share)
+        if isinstance(drawn, Polynomials):
+            left, right = (side.offsets for side in sides)
+            index, offsets = np.concatenate([side.index for side in sides]), np.append(left, left[-1] + right[1:])
+            how = index, offsets, plan.sizes[0], drawn.weights, drawn.coefficients, drawn.limit
+            kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, at])
+            return
+        size = max(1, ITEM_VALUES // len(overlaps.width))
         for start in range(share.start, share.stop, size):
             part = slice(start, min(start + size, share.stop))
-            rows, terms = pool.rows[part], pool.terms.part(part) if plan.labels else None
-            a, b = (_sort_side(rows, side, terms) for side in sides)
+            a, b = (_sort_side(pool.rows[part], side, terms.part(part)) for side in sides)
             for column, p in enumerate(plan.orders):
                 costs[part, at, column] = transport_rows(a, b, p, overlaps)
 
-    shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1)
-    workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
+    if plan.labels:
+        workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
+    else:  # sides of points in order are in order
+        (values, order), marks = pool.ranked, np.stack(workers.each(plan.mark_sides, numbers))
+        how = marks, *overlaps, orders
+        parts = _share_rows(len(values), 2 * workers.free)
+        workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)
     return costs
 
 
-def _sort_side(source: Rows, side: Side, terms: LabelTerms | None) -> Rows:
-    """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
+def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:
+    """Sorted data point projections of the points of one side."""
     rows = np.take(source, side.index, axis=1)
-    if terms is not None:
-        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
+    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
     sort_rows(rows)
     return rows
 
@@ -182,25 +174,25 @@ class Layout:
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
-    moments: ClassMoments  # (chunk, …) where they are asked for
+    degree: int  # of the class moments that controls are made of; 0 for none
+    places: Doubles  # (chunk, 1 + J, 2) and
+    values: Doubles  # (chunk, 5), as `Sorted` has them; empty where nobody asks
     by_class: bool = False  # whether each class is sorted on its own
     twin: int | None = None  # an earlier dataset with the same features, if there is one
 
 
-def lay_out(datasets: Sequence[Seen], chunk: int, degree: int) -> list[Layout]:
+def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, draws: int) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
     for seen in datasets:
         data, by_class = (seen.data, True) if isinstance(seen, ByClass) else (seen, False)
-        rows = np.empty((chunk, data.n_points), np.float32)
-        if isinstance(data, ProjectedPoints):
-            layouts.append(Layout(data, *group_points(data), rows, NO_MOMENTS))
-            continue
-        known = degree + 1
-        room = ClassMoments(np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
-        twin = _find_twin(data, [layout.data for layout in layouts])
-        moments = room if degree and not by_class else NO_MOMENTS
-        layouts.append(Layout(data, *group_points(data), rows, moments, by_class, twin))
+        rows, twin = np.empty((chunk, data.n_points), np.float32), None
+        if isinstance(data, LabelledData):
+            twin = _find_twin(data, [layout.data for layout in layouts])
+        wanted = degree if isinstance(data, LabelledData) and not by_class else 0
+        places = np.empty((chunk if wanted else 0, 1 + draws if draws else 0, 2))
+        values = np.empty((len(places), 5))
+        layouts.append(Layout(data, *group_points(data), rows, wanted, places, values, by_class, twin))
     return layouts
 
 

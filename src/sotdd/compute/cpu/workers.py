@@ -60,8 +60,12 @@ class Workers:
         return 1 if getattr(self._here, "busy", False) else self.count
 
     def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
-        """Begin one piece of work beside what the caller does."""
-        return self._pool.submit(function, *args, **kwargs)
+        """Begin one piece of work beside what the caller does; a single thread does it at once."""
+        if self.count > 1:
+            return self._pool.submit(function, *args, **kwargs)
+        done: Future[_Result] = Future()
+        done.set_result(function(*args, **kwargs))
+        return done
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item and wait; the first failure, in the order of items, is raised.
@@ -152,8 +156,7 @@ class Draws:
             if kept is not None:
                 block = replace(block, draws=kept)
             elif name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
-                kept = replace(block.draws, made={})
-                _kept[name], block = kept, replace(block, draws=kept)
+                _kept[name] = block.draws
                 for old in list(_kept)[:-_KEPT]:
                     _kept.pop(old, None)
             yield part.start, block

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.kernels.rows import advance, power
+from sotdd.compute.kernels.rows import advance, power, write_costs
 from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 Sides = NDArray[np.uint8]
@@ -124,14 +124,25 @@ def _slope(gap: float, p: float) -> float:
 
 
 @kernel
-def split_costs(values: Floats, order: Integers, sides: Sides, sizes: Integers, p: float, costs: Doubles) -> None:
-    """Write W_p^p of every column, (d, S), for S ways to deal out all points of the pool."""
-    n, m = sizes[0], sizes[1]
-    first, second = np.empty(n + 1, np.float32), np.empty(m + 1, np.float32)
+def split_costs(
+    values: Floats,
+    order: Integers,
+    sides: Sides,
+    left: Integers,
+    right: Integers,
+    width: Doubles,
+    orders: Doubles,
+    costs: Doubles,
+) -> None:
+    """Write W_p^p (d, S, orders) of every column, for S ways to deal out points: in order as they are, none is sorted.
+
+    left, right and width are `Overlaps` of the sizes of both sides.
+    """
+    first, second = np.empty(values.shape[1] + 1, np.float32), np.empty(values.shape[1] + 1, np.float32)
     for column in range(values.shape[0]):
         for number in range(sides.shape[0]):
             _part(values[column], order[column], sides[number], first, second)
-            costs[column, number] = _transport(first[:n], second[:m], p)
+            write_costs(first, second, left, right, width, orders, costs[column, number])
 
 
 @kernel

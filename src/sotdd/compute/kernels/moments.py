@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from sotdd.compute.engine import LARGEST_TERM
+from sotdd.compute.kernels.rows import shift, sum_polynomial
 from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 
 # --------------------------------------------------------------------------- points
@@ -70,49 +72,99 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
             moments[k] /= scale
 
 
+@step
+def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, known: Doubles, even: Doubles) -> None:
+    """Sum up what is known of the classes of a row (n,): the mean of t, then moments of orders 1, …, D, t cut to ±cut.
+
+    Write their mean over points (D + 1,) to known[0], and their covariance (D + 1, D + 1) to the rows from 1 on; beyond
+    are zeros. Also the means (3,) over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
+    """
+    n, degree = row.size, known.shape[1] - 1
+    centre, moments = known[0], known[-1, :degree]
+    known[:, :], even[:] = 0.0, 0.0
+    for c in range(offsets.size - 1):
+        members = row[offsets[c] : offsets[c + 1]]
+        _class_moments(members, cut, powers, moments, even)
+        share = members.size / n
+        for i in range(degree):
+            weighted = share * moments[i]
+            centre[i] += weighted
+            for j in range(i + 1):
+                known[i + 1, j] += weighted * moments[j]
+    even[0], even[1], even[2] = even[0] / (2.0 * n), even[1] / (24.0 * n), even[2] / (720.0 * n)
+    for i in range(degree):
+        for j in range(i + 1):
+            known[i + 1, j] -= centre[i] * centre[j]
+            known[j + 1, i] = known[i + 1, j]
+        moments[i] = 0.0
+
+
+@step
+def _place(known: Doubles, even: Doubles, counted: Doubles, orders: Integers, out: Doubles) -> None:
+    """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
+
+    counted (J, 1 + k) are what t and moments of these orders (J, k) count by. Orders beyond those known find zeros.
+    """
+    centre, products = known[0], known[1:]
+    # Of the variance of t, all of it: what lies within classes, and what comes with the class means.
+    spread = max(products[0, 0], 2 * even[0] - centre[0] * centre[0])
+    for draw in range(out.shape[0]):
+        weight = counted[draw, 0]
+        place, variance = weight * centre[0], weight * weight * spread
+        for i in range(orders.shape[1]):
+            value, at = counted[draw, i + 1], orders[draw, i]
+            place += value * centre[at]
+            half = 0.5 * value * products[at, at] + weight * products[at, 0]
+            for j in range(i):
+                half += counted[draw, j + 1] * products[at, orders[draw, j]]
+            variance += 2 * value * half
+        out[draw, 0], out[draw, 1] = place, math.sqrt(max(0.0, variance))
+
+
 @kernel
 def group_rows(
     source: Floats,
     index: Integers,
     offsets: Integers,
     cut: float,
+    degree: int,
+    counted: Doubles,
+    orders: Integers,
+    weights: Doubles,
+    coefficients: Doubles,
     out: Floats,
-    mean: Doubles,
-    covariance: Doubles,
-    even: Doubles,
+    places: Doubles,
+    values: Doubles,
+    terms: Doubles,
 ) -> None:
-    """Bring the points of each row together by class, and sum up what is known of their classes.
+    """Bring the points of each row together by class, write what controls are made of, and shift them by class.
 
-    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. What is
-    known of a class is the mean of t, then the moments of orders 1, …, D of t cut to ±cut: write their mean (B, D + 1)
-    and covariance (B, D + 1, D + 1) over points. Also the means (B, 3) over points of t^2/2!, t^4/4! and t^6/6!,
-    without a cut. With mean (B, 0) points are grouped, and that is all.
+    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. Class
+    moments are taken up to ``degree``, D. places (B, J, 2) are means and standard deviations under draws of label terms
+    that counted (B, J, 1 + k) and orders (B, J, k) up to D + 1 tell; values (B, 5) the mean of t, the mean square of
+    class means, and the even moments. terms (B, C) are those of polynomials; rows with one that is too large stay as
+    they are. What is not wanted has no rows or no columns. All is done to one row before the next, in fast caches.
     """
-    n, known = index.size, mean.shape[1]
-    row, powers, moments = np.empty(n, np.float32), np.empty(n), np.empty(known)
+    n, even = index.size, np.empty(3)
+    row, powers, known = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 2))
     for line in range(out.shape[0]):
         for i in range(n):
             row[i] = source[line, index[i]]
+        if degree > 0:
+            _sum_up(row, offsets, np.float32(cut), powers, known, even)
+            values[line, 0], values[line, 1] = known[0, 0], known[1, 0] + known[0, 0] * known[0, 0]
+            values[line, 2], values[line, 3], values[line, 4] = even[0], even[1], even[2]
+            _place(known, even, counted[line], orders[line], places[line])
+        if terms.shape[1] > 0:
+            sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), powers, terms[line])
+            fits = True
+            for c in range(terms.shape[1]):
+                terms[line, c] /= offsets[c + 1] - offsets[c]
+                fits &= abs(terms[line, c]) < LARGEST_TERM
+            if fits:
+                shift(row, offsets, weights[line], terms[line])
         for i in range(n):
             out[line, i] = row[i]
-        if known == 0:
-            continue
-        centre, products, squares = mean[line], covariance[line], even[line]
-        centre[:], products[:, :], squares[:] = 0.0, 0.0, 0.0
-        for c in range(offsets.size - 1):
-            members = row[offsets[c] : offsets[c + 1]]
-            _class_moments(members, np.float32(cut), powers, moments, squares)
-            share = members.size / n
-            for i in range(known):
-                weighted = share * moments[i]
-                centre[i] += weighted
-                for j in range(i + 1):
-                    products[i, j] += weighted * moments[j]
-        squares[0], squares[1], squares[2] = squares[0] / (2.0 * n), squares[1] / (24.0 * n), squares[2] / (720.0 * n)
-        for i in range(known):
-            for j in range(i + 1):
-                products[i, j] -= centre[i] * centre[j]
-                products[j, i] = products[i, j]
 
 
 @kernel
@@ -126,40 +178,6 @@ def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even:
             _class_moments(members, np.float32(cut), powers, sums[line, c], even[line])
             for k in range(sums.shape[2]):
                 sums[line, c, k] *= members.size
-
-
-@kernel
-def gaussian_places(
-    mean: Doubles, covariance: Doubles, even: Doubles, weights: Doubles, coefficients: Doubles, out: Doubles
-) -> None:
-    """Write mean and standard deviation (B, J, 2) of a dataset's projected points under J draws of label terms.
-
-    weights (B, J) and coefficients (B, J, D') of the polynomials, lowest order first, orders beyond D left out.
-    """
-    known = min(mean.shape[1], coefficients.shape[2])
-    orders, values, factorials = np.empty(known + 1, np.int64), np.empty(known + 1), np.empty(known)
-    factorials[0] = 1.0
-    for k in range(1, known):
-        factorials[k] = factorials[k - 1] * k
-    for line in range(out.shape[0]):
-        centre, products = mean[line], covariance[line]
-        # Of the variance of t, what lies within classes: the rest comes with the class means.
-        within = max(0.0, 2 * even[line, 0] - centre[0] * centre[0] - products[0, 0])
-        for draw in range(out.shape[1]):
-            weight, drawn, count = weights[line, draw], coefficients[line, draw], 1
-            orders[0], values[0] = 0, weight
-            for k in range(1, known):  # without branches, since which orders are drawn is random
-                orders[count], values[count] = k, drawn[k] * factorials[k]
-                count += int(drawn[k] != 0.0)
-            place, variance = 0.0, weight * weight * within
-            for i in range(count):
-                at, value = orders[i], values[i]
-                place += value * centre[at]
-                half = 0.5 * value * products[at, at]
-                for j in range(i):
-                    half += values[j] * products[at, orders[j]]
-                variance += 2 * value * half
-            out[line, draw, 0], out[line, draw, 1] = place, math.sqrt(max(0.0, variance))
 
 
 @exact_kernel

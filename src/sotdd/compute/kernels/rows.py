@@ -7,7 +7,7 @@ releases the GIL, and never allocates anything of the size of the whole problem.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,9 @@ _TILE = 1024
 
 # Rows and classes shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
 SHORT_ROW = 1024
+# As few as this are put in their place one by one.
+_FEW = 32
 
-_DIGIT_BITS = np.uint32(11)
-_DIGIT_MASK = np.uint32(2047)
 _SIGN = np.uint32(0x80000000)
 
 
@@ -35,6 +35,33 @@ def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doub
             out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
 
 
+@step
+def sum_polynomial(
+    row: Floats, offsets: Integers, drawn: Doubles, low: np.float32, high: np.float32, values: Doubles, sums: Doubles
+) -> None:
+    """Write the sums (C,) of a row's polynomial over each class; ``values`` (n,) is for its values meanwhile."""
+    width = drawn.size
+    while width > 1 and drawn[width - 1] == 0.0:
+        width -= 1
+    for start in range(0, row.size, _TILE):
+        x, y = row[start : start + _TILE], values[start : start + _TILE]
+        for i in range(x.size):
+            y[i] = 0.0
+        for j in range((width - 1) // 4 * 4, -1, -4):
+            c0 = drawn[j]
+            c1 = drawn[j + 1] if j + 1 < width else 0.0
+            c2 = drawn[j + 2] if j + 2 < width else 0.0
+            c3 = drawn[j + 3] if j + 3 < width else 0.0
+            for i in range(x.size):
+                v = np.float64(min(max(x[i], low), high))
+                y[i] = (((y[i] * v + c3) * v + c2) * v + c1) * v + c0
+    for c in range(offsets.size - 1):
+        members, total = values[offsets[c] : offsets[c + 1]], 0.0
+        for i in range(members.size):
+            total += members[i]
+        sums[c] = total
+
+
 @kernel
 def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, cut: float, sums: Doubles) -> None:
     """Write the sum of each row's polynomial, at values cut to ±cut, over each class, in float64.
@@ -42,98 +69,97 @@ def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, cut: floa
     rows (B, n) grouped by class, offsets (C + 1,), coefficients (B, D + 1) lowest order first, sums (B, C). By
     Horner's rule, four steps per sweep, so that memory is read and written once in four.
     """
-    low, high, values = np.float32(-cut), np.float32(cut), np.empty(rows.shape[1])
+    values = np.empty(rows.shape[1])
     for line in range(rows.shape[0]):
-        row, drawn, width = rows[line], coefficients[line], coefficients.shape[1]
-        while width > 1 and drawn[width - 1] == 0.0:
-            width -= 1
-        for start in range(0, row.size, _TILE):
-            x, y = row[start : start + _TILE], values[start : start + _TILE]
-            for i in range(x.size):
-                y[i] = 0.0
-            for j in range((width - 1) // 4 * 4, -1, -4):
-                c0 = drawn[j]
-                c1 = drawn[j + 1] if j + 1 < width else 0.0
-                c2 = drawn[j + 2] if j + 2 < width else 0.0
-                c3 = drawn[j + 3] if j + 3 < width else 0.0
-                for i in range(x.size):
-                    v = np.float64(min(max(x[i], low), high))
-                    y[i] = (((y[i] * v + c3) * v + c2) * v + c1) * v + c0
-        for c in range(offsets.size - 1):
-            members, total = values[offsets[c] : offsets[c + 1]], 0.0
-            for i in range(members.size):
-                total += members[i]
-            sums[line, c] = total
+        sum_polynomial(rows[line], offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, sums[line])
+
+
+@step
+def shift(row: Floats, offsets: Integers, weight: float, terms: Doubles) -> None:
+    """Turn a row of feature projections into data point projections, class by class."""
+    for c in range(offsets.size - 1):
+        members, term = row[offsets[c] : offsets[c + 1]], terms[c]
+        for i in range(members.size):
+            members[i] = np.float32(weight * np.float64(members[i]) + term)
 
 
 @kernel
 def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles) -> None:
     """Turn feature projections into data point projections: weight * t + the term of its class."""
     for line in range(rows.shape[0]):
-        weight = weights[line]
-        for c in range(offsets.size - 1):
-            members, term = rows[line, offsets[c] : offsets[c + 1]], terms[line, c]
-            for i in range(members.size):
-                members[i] = np.float32(weight * np.float64(members[i]) + term)
+        shift(rows[line], offsets, weights[line], terms[line])
 
 
 # --------------------------------------------------------------------------- classes
 
 
-@kernel
-def sort_large_classes(bits: Bits, offsets: Integers, classes: Integers) -> None:
-    """Sort the values of these classes within every row (B, n), in place: three passes over 11-bit digits.
+@step
+def _insert(row: Bits, spare: Bits) -> None:
+    """Sort a few values, in place: each goes where it belongs among those before it."""
+    for i in range(row.size):
+        key = row[i] ^ (np.uint32(np.int32(row[i]) >> np.int32(31)) | _SIGN)
+        j = i
+        while j > 0 and spare[j - 1] > key:
+            spare[j] = spare[j - 1]
+            j -= 1
+        spare[j] = key
+    for i in range(row.size):
+        row[i] = spare[i] ^ (((spare[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
+
+
+@step
+def _deal(row: Bits, spare: Bits, counts: Bits) -> None:
+    """Sort many values, in place: three passes over 11-bit digits, or four over 8-bit ones of a short row."""
+    width = np.uint32(11) if row.size >= SHORT_ROW else np.uint32(8)
+    digits, mask = 3 if row.size >= SHORT_ROW else 4, (np.uint32(1) << width) - np.uint32(1)
+    for digit in range(digits):
+        for j in range(np.int64(mask) + 1):
+            counts[digit, j] = np.uint32(0)
+    for i in range(row.size):
+        key = row[i] ^ (np.uint32(np.int32(row[i]) >> np.int32(31)) | _SIGN)
+        row[i] = key
+        counts[0, key & mask] += np.uint32(1)
+        counts[1, (key >> width) & mask] += np.uint32(1)
+        counts[2, (key >> (width + width)) & mask] += np.uint32(1)
+    if digits == 4:
+        for i in range(row.size):
+            counts[3, row[i] >> np.uint32(24)] += np.uint32(1)
+    source, target = row, spare
+    for digit in range(digits):
+        places, shift, before = counts[digit], np.uint32(digit) * width, np.uint32(0)
+        for j in range(np.int64(mask) + 1):
+            count = places[j]
+            places[j] = before
+            before += count
+        for i in range(row.size):
+            value = (source[i] >> shift) & mask
+            target[places[value]] = source[i]
+            places[value] += np.uint32(1)
+        source, target = target, source
+    for i in range(row.size):
+        row[i] = source[i] ^ (((source[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
+
+
+@step
+def sort(row: Bits, spare: Bits, counts: Bits) -> None:
+    """Sort the values of a row, in place; spare (n,) and counts (4, 2048) are for use meanwhile.
 
     The bits of a float order like an unsigned integer once negative numbers are inverted and the sign of the others is
-    set. The last pass lands in ``spare``; undoing the encoding brings the values back.
+    set.
     """
-    spare, counts = np.empty(bits.shape[1], np.uint32), np.empty((3, 2048), np.uint32)
+    if row.size <= _FEW:
+        _insert(row, spare)
+    else:
+        _deal(row, spare, counts)
+
+
+@kernel
+def sort_classes(bits: Bits, offsets: Integers) -> None:
+    """Sort the values of each class within every row (B, n), in place."""
+    spare, counts = np.empty(bits.shape[1], np.uint32), np.empty((4, 2048), np.uint32)
     for line in range(bits.shape[0]):
-        for c in classes:
-            row = bits[line, offsets[c] : offsets[c + 1]]
-            for j in range(counts.shape[1]):
-                counts[0, j] = counts[1, j] = counts[2, j] = np.uint32(0)
-            for i in range(row.size):
-                key = row[i] ^ (np.uint32(np.int32(row[i]) >> np.int32(31)) | _SIGN)
-                row[i] = key
-                counts[0, key & _DIGIT_MASK] += np.uint32(1)
-                counts[1, (key >> _DIGIT_BITS) & _DIGIT_MASK] += np.uint32(1)
-                counts[2, key >> np.uint32(22)] += np.uint32(1)
-            source, target = row, spare
-            for digit in range(3):
-                places, shift, before = counts[digit], np.uint32(digit) * _DIGIT_BITS, np.uint32(0)
-                for j in range(places.size):
-                    count = places[j]
-                    places[j] = before
-                    before += count
-                for i in range(row.size):
-                    value = (source[i] >> shift) & _DIGIT_MASK
-                    target[places[value]] = source[i]
-                    places[value] += np.uint32(1)
-                source, target = target, source
-            for i in range(row.size):
-                row[i] = spare[i] ^ (((spare[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
-
-
-@kernel
-def gather_classes(rows: Floats, offsets: Integers, classes: Integers, out: Floats) -> None:
-    """Copy the values of these classes out of rows (B, n) into out (B, classes, width), infinity behind them."""
-    for line in range(rows.shape[0]):
-        for number in range(classes.size):
-            members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
-            values = out[line, number]
-            for i in range(values.size):
-                values[i] = members[i] if i < members.size else np.float32(np.inf)
-
-
-@kernel
-def scatter_classes(values: Floats, offsets: Integers, classes: Integers, rows: Floats) -> None:
-    """Copy values (B, classes, width) back to where ``gather_classes`` took them from."""
-    for line in range(rows.shape[0]):
-        for number in range(classes.size):
-            members, ordered = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]], values[line, number]
-            for i in range(members.size):
-                members[i] = ordered[i]
+        for c in range(offsets.size - 1):
+            sort(bits[line, offsets[c] : offsets[c + 1]], spare, counts)
 
 
 @kernel
@@ -215,8 +241,61 @@ def transport_aligned(
         out[line] = total
 
 
-@dataclass(frozen=True, eq=False)
-class Overlaps:
+@step
+def write_costs(
+    x: Floats, y: Floats, left: Integers, right: Integers, width: Doubles, orders: Doubles, out: Doubles
+) -> None:
+    """Write W_p^p between two sorted samples for each of the orders p; 1 and 2 take no more time than one of them."""
+    first = second = 0.0
+    for k in range(width.size):
+        gap = np.float64(x[left[k]]) - np.float64(y[right[k]])
+        first += width[k] * abs(gap)
+        second += width[k] * gap * gap
+    for column in range(orders.size):
+        p, total = orders[column], first if orders[column] == 1.0 else second
+        if p not in (1.0, 2.0):
+            total = 0.0
+            for k in range(width.size):
+                total += width[k] * abs(np.float64(x[left[k]]) - np.float64(y[right[k]])) ** p
+        out[column] = total
+
+
+@kernel
+def split_rows(
+    rows: Floats,
+    index: Integers,
+    offsets: Integers,
+    n: int,
+    weights: Doubles,
+    coefficients: Doubles,
+    cut: float,
+    left: Integers,
+    right: Integers,
+    width: Doubles,
+    orders: Doubles,
+    out: Doubles,
+) -> None:
+    """Write W_p^p (B, orders) between two sides of the points of rows (B, N), with class terms of each side's own.
+
+    index (n + m,) names the points of the one side, then those of the other, each class by class, and offsets say where
+    classes begin. All is done to one row before the next, so that it stays in the fastest caches.
+    """
+    row, values, terms = np.empty(index.size, np.float32), np.empty(index.size), np.empty(offsets.size - 1)
+    bits, spare, counts = row.view(np.uint32), np.empty(index.size, np.uint32), np.empty((4, 2048), np.uint32)
+    for line in range(rows.shape[0]):
+        source = rows[line]
+        for i in range(index.size):
+            row[i] = source[index[i]]
+        sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, terms)
+        for c in range(terms.size):
+            terms[c] /= offsets[c + 1] - offsets[c]
+        shift(row, offsets, weights[line], terms)
+        for side in range(2):  # one place for both, since each is compiled anew
+            sort(bits[:n] if side == 0 else bits[n:], spare, counts)
+        write_costs(row[:n], row[n:], left, right, width, orders, out[line])
+
+
+class Overlaps(NamedTuple):
     """Which of n steps meets which of m steps, and on how much of [0, 1].
 
     Examples

@@ -182,7 +182,7 @@ class TorchEngine:
                 rows, terms = [one.rows for one in kept], [one.terms for one in kept]
                 moments = [one.moments for one in kept if one.moments is not None]
                 del kept
-                yield Sorted(here, rows, part, terms, moments)
+                yield Sorted(here, rows, part, terms, self._place(moments, part), _find_values(moments))
                 del rows, terms, moments
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().finish(self)
@@ -225,16 +225,12 @@ class TorchEngine:
         return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
 
     @torch.no_grad()
-    def label_places(self, moments: Sequence[ClassMoments], block: Block) -> list[torch.Tensor]:
+    def _place(self, moments: Sequence[ClassMoments], block: Block) -> list[torch.Tensor]:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
-        assert block.draws is not None
+        if block.draws is None or not moments:
+            return []
         terms = verbs.count_orders(block.draws, moments[0].mean.shape[1], self.device)
         return [verbs.place_labels(of_data, terms) for of_data in moments]
-
-    def direction_values(self, moments: ClassMoments) -> torch.Tensor:
-        """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
-        mean = moments.mean[:, :1]
-        return torch.cat([mean, moments.covariance[:, :1, 0] + mean.square(), moments.even], dim=1)
 
     @torch.no_grad()
     def quantiles(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -374,6 +370,14 @@ def _cut_projections(count: int, first: int, most: int) -> list[slice]:
         size = min(2 * size, max(most, first))
         parts.append(slice(parts[-1].stop, min(count, parts[-1].stop + size)))
     return parts
+
+
+def _find_values(moments: Sequence[ClassMoments]) -> list[torch.Tensor]:
+    """Of each dataset, the mean of t, the mean square of class means, and the even moments, (B, 5)."""
+    return [
+        torch.cat([one.mean[:, :1], one.covariance[:, :1, 0] + one.mean[:, :1].square(), one.even], dim=1)
+        for one in moments
+    ]
 
 
 def _halve(size: int, device: torch.device, error: torch.OutOfMemoryError) -> int:

@@ -328,12 +328,14 @@ def count_orders(draws: FurtherDraws, known: int, device: torch.device) -> torch
     """What t, and t^k / k! up to order D, count by in the terms drawn and in further draws, (B, 1 + J, D + 1)."""
     (count, more), law = draws.first.shape[:2], draws.law
     counted = torch.zeros((count, 1 + more, known + 1), dtype=torch.float64, device=device)
-    made = draws.make() if law is None else draws.own
-    width = min(known, made.coefficients.shape[-1])
-    polynomials = copy_array(made.coefficients, np.float64, device).view(count, -1, made.coefficients.shape[-1])
-    own = counted[:, : polynomials.shape[1]]
-    own[:, :, :width] = polynomials[:, :, :width] * _factorials(width, device)
-    own[:, :, 0] = copy_array(made.weights, np.float64, device).view(count, -1)
+    polynomials = [(slice(1), draws.own.weights[:, None], draws.own.coefficients[:, None])]
+    if law is None:
+        polynomials.append((slice(1, None), draws.first[:, :, 0], draws.second))
+    for which, weights, coefficients in polynomials:
+        width = min(known, coefficients.shape[2])
+        found = copy_array(np.ascontiguousarray(coefficients[:, :, :width]), np.float64, device)
+        counted[:, which, :width] = found * _factorials(width, device)
+        counted[:, which, 0] = copy_array(np.ascontiguousarray(weights), np.float64, device)
     if law is not None:
         normals, uniforms = (copy_array(part, np.float64, device) for part in (draws.first, draws.second))
         psi = normals / normals.square().sum(dim=2, keepdim=True).sqrt()

@@ -77,6 +77,7 @@ class Columns:
     alone: Literal["list", "text", "image"] | None = None
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
+    groups: str | None = None
 
     @classmethod
     def choose(cls, look: Table, reading: Reading, name: str, images: Collection[str] = ()) -> Columns:
@@ -90,11 +91,12 @@ class Columns:
         kinds = {one.name: find_kind(one.type) for one in look.schema if not one.name.startswith(_INDEX)}
         kinds |= dict.fromkeys(images, "image")
         label = _find_label(kinds, reading, name)
+        groups = reading.groups if isinstance(reading.groups, str) else None
         wanted, known = _list_wanted(kinds, label, reading, name)
         alone = _find_alone(kinds, wanted, reading, name)
         if alone is not None:
             rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
-            return cls(label, (Column(alone, "number"),), kinds[alone], rest)  # type: ignore[arg-type]  # one of these
+            return cls(label, (Column(alone, "number"),), kinds[alone], rest, groups=groups)  # type: ignore[arg-type]  # one of these
         values = dict(zip(look.schema.names, look.columns, strict=True))
         judged = {
             title: _judge(title, kinds[title], values[title], asked, reading, known.get(title, ()))
@@ -115,7 +117,7 @@ class Columns:
             if column.kind == "written number"
         }
         remarks = (Remark("numbers in text", columns=written),) if written else ()
-        return cls(label, features, None, left_out, remarks)
+        return cls(label, features, None, left_out, remarks, groups)
 
     @property
     def origin(self) -> Origin:
@@ -126,7 +128,7 @@ class Columns:
     @property
     def all(self) -> list[str]:
         """Every column that is read."""
-        return [*(column.name for column in self.features), *([] if self.label is None else [self.label])]
+        return [*(column.name for column in self.features), *filter(None, dict.fromkeys([self.label, self.groups]))]
 
 
 # What is said of a column that is none of the features, by its kind.
@@ -139,13 +141,21 @@ def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, 
         return Column(title, "number") if asked else LeftOut("empty")
     if not asked and kind in ("number", "text") and _CALLED_ID.fullmatch(title):
         return LeftOut("id")
-    if kind == "number":
+    if kind == "number" or (kind == "text" and not known and _hold_numbers(values, reading)):
         return Column(title, "number")
     if kind == "date":
         return Column(title, "date") if asked or reading.dates else LeftOut("date")
     if kind in ("text", "category"):
         return _judge_texts(title, clean_texts(values, reading), asked, kind == "category", reading, known)
     return LeftOut(_WHY.get(kind, "other"))
+
+
+def _hold_numbers(values: Array, reading: Reading) -> bool:
+    """Whether texts are plain numbers as they stand, which tells most columns of most files at once."""
+    if reading.na_values or reading.decimal == ",":
+        return False
+    numbers = try_cast(values, arrow().float64())
+    return numbers is not None and not np.isnan(numbers).all()
 
 
 def _judge_texts(
@@ -199,7 +209,8 @@ def _list_wanted(
 
     Features as they were made before, such as ``city=Rome`` and ``age is missing``, ask for their columns.
     """
-    excluded = {column for pattern in reading.exclude for column in _find_matches(pattern, kinds, name)}
+    by = [reading.groups] if isinstance(reading.groups, str) else []
+    excluded = {column for pattern in [*reading.exclude, *by] for column in _find_matches(pattern, kinds, name)}
     rest = [column for column in kinds if column != label and column not in excluded]
     if reading.features is None:
         if not rest:
@@ -233,7 +244,8 @@ def _find_matches(pattern: str, kinds: Mapping[str, str], name: str) -> list[str
 
 
 def _unknown_error(pattern: str, kinds: Mapping[str, str], name: str) -> SotddError:
-    return SotddError(f"{name} has no column {pattern!r}, only {_say_columns(kinds)}: check the name.")
+    known = join_names([*map(repr, kinds)], _SHOWN)
+    return SotddError(f"{name} has no column {pattern!r}, only {known}: check the name.")
 
 
 def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: Reading, name: str) -> str | None:
@@ -245,7 +257,7 @@ def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: R
         free = [column for column in rest if kinds[column] == "number" and not _CALLED_ID.fullmatch(column)]
         if len(vectors) > 1 or free or any(wanted[column] for column in rest):
             held = _say_columns({column: kinds[column] for column in wanted})
-            raise SotddError(f"{name} has {held}: name columns of numbers, or one of lists or images, with features=.")
+            raise SotddError(f"{name} has {held}: name numbers, or one column of lists or images,", by=("features",))
         return vectors[0]
     if reading.encoder is not None and len(texts) == 1 and (len(wanted) == 1 or reading.features is None):
         return texts[0]

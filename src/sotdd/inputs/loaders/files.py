@@ -16,8 +16,8 @@ from typing import Any
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import find_store, is_remote
 from sotdd.basics.text import join_names
-from sotdd.inputs.loaders.tables import Batch, Read, load_table, make_column, read_whole
-from sotdd.inputs.loaders.values import arrow, find_kind
+from sotdd.inputs.loaders.tables import Read, load_table, make_column, read_whole
+from sotdd.inputs.loaders.values import Batch, arrow, find_kind
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import reading_file, temporary_folder
@@ -28,7 +28,7 @@ Columns = Sequence[str] | None
 # Reads some columns of one file.
 ReadOne = Callable[[str, Columns], Iterable[Batch]]
 
-_CSV = "a CSV file with a header and the same columns in every line, in UTF-8 or as encoding= says"
+_CSV = "a CSV file with a header and the same columns in every line, in UTF-8 unless an encoding is given"
 _BLOCK_BYTES = 4 << 20
 # What may stand between fields, the most usual first.
 _SEPARATORS = ",;\t|"
@@ -204,7 +204,7 @@ def _choose_name(names: Sequence[str], asked: str | None, path: Path, what: str)
     if asked in names or (asked is None and len(names) == 1):
         return names[0] if asked is None else asked
     known = join_names([*map(repr, names)]) or "none"
-    raise SotddError(f"{path} has {what}s {known}: name one with table=.")
+    raise SotddError(f"{path} has {what}s {known}: name one", by=("table",))
 
 
 def _load_columns(names: Sequence[str], columns: Sequence[Sequence[Any]], name: str, reading: Reading) -> Loaded:

@@ -91,7 +91,7 @@ def _choose_split(source: dict[str, Any], name: str, reading: Reading) -> Any:  
     if wanted not in source:
         asked = "" if wanted is None else f" and no {wanted!r}"
         known = ", ".join(map(repr, source))
-        raise SotddError(f"dataset {name!r} has the splits {known}{asked}: choose one with split=.")
+        raise SotddError(f"dataset {name!r} has the splits {known}{asked}: choose one", by=("split",))
     return source[wanted]
 
 
@@ -115,7 +115,7 @@ def _open_stream(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: A
     if source.features is None:
         return open_torch(source, name, reading)
     if reading.max_points is None:
-        raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first with max_points=.")
+        raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first", by=("max_points",))
     library = require("datasets", f"reading {name}", "datasets")
     rows = list(islice(source.with_format(None), reading.max_points))
     loaded = open_huggingface(library.Dataset.from_list(rows, features=source.features), name, reading)

@@ -32,15 +32,15 @@ _SQUEEZED = 100
 _SPARSE = {"format.npy", "shape.npy", "data.npy"}
 
 
-def open_npy(path: Path, name: str, reading: Reading, labels: Path | None = None) -> Loaded:
+def open_npy(path: Path, name: str, reading: Reading) -> Loaded:
     """Open features without reading them, and read labels from the file that ``label`` names."""
     reading.refuse("an .npy file")
-    if labels is None and reading.label_column is not None:
-        labels = _labels_beside(path, str(reading.label_column))
-    if labels is None and not reading.unlabelled:
+    label = reading.label_column
+    if label is None and not reading.unlabelled:
         raise SotddError(f"{path} holds features only: name the labels, {path}::label=LABELS.npy, or pass label=None.")
     features = check_features(_read_array(path), name)
-    return Loaded(features, None if labels is None else Labels.of(_read_array(labels), len(features), name))
+    labels = None if label is None else _read_array(_labels_beside(path, str(label)))
+    return Loaded(features, None if labels is None else Labels.of(labels, len(features), name))
 
 
 def _labels_beside(path: Path, label: str) -> Path:

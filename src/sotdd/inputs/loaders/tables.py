@@ -22,15 +22,16 @@ from sotdd.inputs.data import Category, check_features, refuse_non_finite
 from sotdd.inputs.labels import Labels, is_missing
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.values import (
+    Array,
+    Batch,
     Column,
     arrow,
     clean_texts,
-    find_dtype,
     find_kind,
     is_list,
     plain_type,
     read_codes,
-    read_numbers,
+    read_columns,
 )
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
@@ -45,11 +46,6 @@ _FEWEST_IDS = 20
 
 _LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "narwhals", "pandas", "polars", "pyarrow"}
 _FRAMES = {"DataFrame", "DuckDBPyRelation", "LazyFrame", "RecordBatch", "Table"}
-
-# The types of Arrow and narwhals are not checked, since they are optional.
-Batch = Any
-Array = Any
-
 
 # Reads a table, any number of times: batches of the columns that are named, or of all for None.
 Read = Callable[[Sequence[str] | None], Iterable[Batch]]
@@ -108,12 +104,15 @@ def load_batches(
 ) -> Loaded:
     """The dataset that batches of these columns make; numbers that are missing hold the mean of their column."""
     labels: list[Array] = []
+    groups: list[Array] = []
     title, rows = columns.features[0].name, GatheredRows(name)
 
     def keep_labels() -> Iterator[Batch]:
         for batch in batches:
             if columns.label is not None:
                 labels.append(batch.column(columns.label))
+            if columns.groups is not None:
+                groups.append(batch.column(columns.groups))
             yield batch
 
     if columns.alone is None:
@@ -126,7 +125,8 @@ def load_batches(
         parts = [batch.column(title) if columns.alone == "text" else None for batch in keep_labels()]
         items = images[title] if columns.alone == "image" else _make_texts(arrow().chunked_array(parts), name)
         loaded = Loaded(items, None, origin=columns.origin)
-    return replace(loaded, labels=_make_labels(labels, name, reading, in_text=in_text)) if labels else loaded
+    told = _make_labels(labels, name, reading, in_text=in_text) if labels else loaded.labels
+    return replace(loaded, labels=told, groups=_make_labels(groups, name, reading) if groups else None)
 
 
 def _load_features(batches: Iterable[Batch], columns: Columns, name: str, reading: Reading, is_whole: bool) -> Loaded:
@@ -137,12 +137,11 @@ def _load_features(batches: Iterable[Batch], columns: Columns, name: str, readin
     }
     rows, has_gaps = GatheredRows(name), np.zeros(len(numbers), bool)
     for batch in batches:
-        values = dict(zip(batch.schema.names, batch.columns, strict=True))
-        block = _read_block(numbers, values, name, reading, len(rows), is_whole)
+        block = _read_block(numbers, batch, name, reading, len(rows), is_whole)
         has_gaps |= np.isnan(block).any(axis=0)
         for column in columns.features:
             if column.kind == "category":
-                codes[column.name].append(read_codes(column, values[column.name], reading))
+                codes[column.name].append(read_codes(column, batch.column(column.name), reading))
         rows.add(block)
     features = rows.array() if numbers else np.empty((len(rows), 0), np.uint8)
     gaps = {numbers[place].name: _fill(features[:, place]) for place in np.flatnonzero(has_gaps)}
@@ -159,17 +158,21 @@ def _load_features(batches: Iterable[Batch], columns: Columns, name: str, readin
 
 
 def _read_block(
-    numbers: Sequence[Column], values: Mapping[str, Array], name: str, reading: Reading, start: int, is_whole: bool
+    numbers: Sequence[Column], batch: Batch, name: str, reading: Reading, start: int, is_whole: bool
 ) -> NDArray[Any]:
     """Some rows of numbers (m, d), in a dtype by the types of their columns; bytes cannot say that one is missing."""
-    dtypes = [np.dtype(np.uint8 if is_whole else np.float32)]
-    for column in numbers:
-        dtypes.append(find_dtype(values[column.name].type))
-        if values[column.name].null_count:
-            dtypes.append(np.dtype(np.float32))
-    block = np.empty((len(next(iter(values.values()))), len(numbers)), narrow_dtype(*dtypes))
+    places: dict[Any, list[int]] = {}
+    kinds = dict(zip(batch.schema.names, batch.schema.types, strict=True))
     for place, column in enumerate(numbers):
-        block[:, place] = read_numbers(column, values[column.name], reading, name, start)
+        places.setdefault(kinds[column.name], []).append(place)
+    parts = [
+        read_columns(kind, [numbers[place] for place in alike], batch, reading, name, start)
+        for kind, alike in places.items()
+    ]
+    narrow = narrow_dtype(np.dtype(np.uint8 if is_whole else np.float32), *(part.dtype for part in parts))
+    block = np.empty((batch.num_rows, len(numbers)), narrow)
+    for alike, part in zip(places.values(), parts, strict=True):
+        block[:, alike] = part
     if np.isinf(block).any():
         known = np.where(np.isnan(block), 0, block)
         refuse_non_finite(known, range(start, start + len(block)), name, [column.name for column in numbers])

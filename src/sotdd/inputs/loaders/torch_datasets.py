@@ -49,7 +49,7 @@ def open_torch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN
     reading.refuse("a torch dataset")
     count, most = _find_length(source, name), reading.max_points
     if count is None and most is None:
-        raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first with max_points=.")
+        raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first", by=("max_points",))
     if getattr(source, "batch_sampler", None) is not None:  # a loader of batches
         batches: Iterable[tuple[Any, Any]] = (_pair(batch, reading, name) for batch in source)
     elif count is None or hasattr(source, "batch_sampler"):
@@ -106,12 +106,12 @@ def _pair(item: Any, reading: Reading, name: str) -> tuple[Any, Any]:  # noqa: A
     chosen = rest if reading.features is None else [str(key) for key in reading.features]
     held = f"items of dataset {name!r} have {say_count(len(parts), 'part')}, {', '.join(map(repr, parts))}"
     if label is None and not reading.unlabelled:
-        raise SotddError(f"{held}: name the labels with label=.")
+        raise SotddError(f"{held}: name the labels", by=("label",))
     for key in [*([] if label is None else [label]), *chosen]:
         if key not in parts:
-            raise SotddError(f"{held}, and no {key!r}: check features= and label=.")
+            raise SotddError(f"{held}, and no {key!r}: name others", by=("features", "label"))
     if (isinstance(item, Mapping) or reading.features is not None) and len(chosen) != 1:
-        raise SotddError(f"{held}: name one with features=.")
+        raise SotddError(f"{held}: name one", by=("features",))
     return parts[chosen[0]], None if label is None else parts[label]
 
 

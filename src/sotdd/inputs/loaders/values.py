@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -18,6 +20,7 @@ Kind = Literal["number", "written number", "date", "category"]
 # Arrow's own types are not checked, since it is optional.
 Type = Any
 Array = Any
+Batch = Any
 
 # How a value that is missing is written, in lower case; a column that has a plus has a minus as well.
 _NOTHING = ("", "na", "n/a", "null", "none", "?", "-", "nan", "#n/a")
@@ -102,22 +105,34 @@ def is_number(kind: Type) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
-@cache
-def find_dtype(kind: Type) -> np.dtype[Any]:
-    """The dtype of the numbers that a column of an Arrow type becomes."""
-    plain = plain_type(kind)
-    is_plain = is_number(plain) and not arrow().types.is_decimal(plain)
-    return np.dtype(plain.to_pandas_dtype() if is_plain else np.float64)
-
-
 def is_list(kind: Type) -> bool:
     """Whether values of a type are lists."""
     types = arrow().types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def read_numbers(column: Column, values: Array, reading: Reading, name: str, start: int = 0) -> NDArray[Any]:
-    """The numbers (n,) of a column, NaN where one is missing; ``start`` is the number of its first row."""
+def read_columns(
+    kind: Type, columns: Sequence[Column], batch: Batch, reading: Reading, name: str, start: int = 0
+) -> NDArray[Any]:
+    """The numbers (m, k) of columns of one type, NaN where one is missing; ``start`` is the number of the first row."""
+    types = arrow().types
+    if not types.is_integer(kind) and not types.is_floating(kind):
+        return np.stack([_read_numbers(one, batch.column(one.name), reading, name, start) for one in columns], axis=1)
+    chosen = batch.select([one.name for one in columns])
+    has_gaps = any(values.null_count for values in chosen.columns)
+    block: NDArray[Any] = chosen.to_tensor(null_to_nan=has_gaps).to_numpy()
+    nothing: list[float] = []
+    for word in reading.na_values:
+        with suppress(ValueError):
+            nothing.append(float(word))
+    if not nothing:
+        return block
+    gaps = np.isin(block, np.array(nothing, block.dtype if block.dtype.kind == "f" else np.float64))
+    return np.where(gaps, np.float32(np.nan), block) if gaps.any() else block
+
+
+def _read_numbers(column: Column, values: Array, reading: Reading, name: str, start: int) -> NDArray[Any]:
+    """The numbers (m,) of a column of texts, dates, truth values, decimals or nothing, NaN where one is missing."""
     library = arrow()
     kind = plain_type(values.type)
     if column.kind == "date":
@@ -127,7 +142,7 @@ def read_numbers(column: Column, values: Array, reading: Reading, name: str, sta
     if is_number(kind):
         values = values if values.type == kind else values.cast(kind)
         if values.null_count and library.types.is_boolean(kind):
-            values = values.cast(library.uint8())
+            values = values.cast(library.float32())
         return np.asarray(values.cast(library.float64()) if library.types.is_decimal(kind) else values)
     plain = column.decimal == "." and not reading.na_values
     numbers = try_cast(values, library.float64()) if plain else None
@@ -138,8 +153,8 @@ def read_numbers(column: Column, values: Array, reading: Reading, name: str, sta
         row = int(find_others(texts, column.decimal)[0])
         held = f"{texts[row].as_py()!r} in row {start + row:,}, and numbers before"
         raise SotddError(
-            f"column {column.name!r} of {name} holds {held}: say that it means nothing by na_values=, or leave the "
-            "column out by exclude=."
+            f"column {column.name!r} of {name} holds {held}: say that it means nothing, or leave the column out,",
+            by=("na_values", "exclude"),
         )
     return np.asarray(numbers)
 

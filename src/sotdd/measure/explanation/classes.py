@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.text import json_label, json_number
 from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.resampling import HALVING_PROJECTIONS, HALVINGS, Indices, Plan
@@ -117,6 +118,8 @@ class ClassLine:
         The share of W_p^p that its points carry, and what of that noise alone would give.
     counterpart, moved
         The class of the other side that it corresponds to, if any; and whether the two differ beyond noise.
+    lost
+        Whether it has no counterpart and that is no chance: a class of so few points may well be absent from a sample.
     """
 
     label: Hashable
@@ -128,6 +131,7 @@ class ClassLine:
     share_by_chance: float
     counterpart: Hashable | None
     moved: bool
+    lost: bool
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -191,6 +195,8 @@ class ClassCosts(Collector):
         self._between = np.zeros((_SLOTS, 2, *shape))  # W_p^p, and its square
         self._within = [np.zeros((_SLOTS, 2, count, count)) for count in shape]
         self._mass, self._costs = np.zeros((2, _SLOTS, *shape))
+        self._ties = [generator(0, Stream.CLASS_TIES, side).permutation(len(codes))
+                      for side, codes in enumerate(self._codes)]  # fmt: skip
         self._batch = max(1, _ORDER_VALUES // sum(data.n_points for data in datasets))
         self._count = 0
 
@@ -217,8 +223,10 @@ class ClassCosts(Collector):
         couplings.class_costs(a, first, b, second, weights, p, False, *self._between[slot])
         for part, ends, sums in zip(rows, self._edges, self._within, strict=True):
             couplings.class_costs(part, ends, part, ends, weights, p, True, *sums[slot])
-        # Runs that are sorted already are merged; equal values keep the order of classes.
-        left, right = (np.argsort(part, axis=1, kind="stable") for part in rows)
+        # Equal values come in random order: in that of classes, these would seem to go together.
+        left, right = (
+            ties[np.argsort(part[:, ties], axis=1, kind="stable")] for part, ties in zip(rows, self._ties, strict=True)
+        )
         codes, others = self._codes
         couplings.couple_rows(a, left, codes, b, right, others, weights, p, self._mass[slot], self._costs[slot])
 

@@ -20,15 +20,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.resampling import Plan
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.columns import Bools, compare_scores, score_numbers
+from sotdd.measure.columns import Scores, compare_scores, rank_columns, score_numbers
 from sotdd.projections.directions import Orthogonal
 from sotdd.projections.scaler import Scaler
 
@@ -68,6 +66,9 @@ _DIRECTIONS = 64
 _NEARLY_ONE = 0.999
 _ROUNDING = 1e-9
 
+# Digits of differences of correlations that are not rounding.
+_DIGITS = 5
+
 
 @dataclass(frozen=True, eq=False)
 class FeaturePool:
@@ -77,6 +78,8 @@ class FeaturePool:
     ----------
     points
         (N, d) scaled.
+    given
+        (N, d) as they came, by which columns are ranked: scaling to float32 makes values equal that are not.
     values, order
         (d, N) every column sorted, and which point each value is of.
     side
@@ -86,6 +89,7 @@ class FeaturePool:
     """
 
     points: Floats
+    given: NDArray[Any]
     values: Floats
     order: NDArray[np.int32]
     side: Sides
@@ -108,7 +112,7 @@ class FeaturePool:
         points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
         values, order = sort_columns(np.ascontiguousarray(points.T), workers, seed)
         side = np.repeat([0, 1], [len(part) for part in parts]).astype(np.uint8)
-        return cls(points, values, order, side, summary)
+        return cls(points, np.concatenate(rows), values, order, side, summary)
 
     def plan_splits(self, count: int, seed: int) -> Plan:
         """Ways to split the points into sides of the same sizes; the first is as they are."""
@@ -282,9 +286,9 @@ def _score_features(pool: FeaturePool, sides: Sides) -> tuple[Doubles, Doubles]:
     known = np.ones(len(pool.side), bool)
     counts: list[int] = []
 
-    def blocks() -> Iterator[list[Doubles | Bools]]:
-        for part in cut_evenly(pool.points.shape[1], _COLUMNS):
-            found = [list(score_numbers(column, known).values()) for column in pool.points[:, part].T]
+    def blocks() -> Iterator[Scores]:
+        for part in cut_evenly(pool.given.shape[1], _COLUMNS):
+            found = [list(score_numbers(column, known).values()) for column in pool.given[:, part].T]
             counts.extend(map(len, found))
             yield [score for scores in found for score in scores]
 
@@ -308,7 +312,7 @@ def _correlate(
     scores = np.empty(pool.points.shape, np.float32)
     for side in (0, 1):
         members = np.flatnonzero(pool.side == side)
-        scores[members] = _score_ranks(pool.points[members], axis=0)
+        scores[members] = rank_columns(pool.given[members])
     sizes = count_sides(pool.side)
     n, m = np.maximum(sizes * rows // len(pool.side), np.minimum(sizes, 4))  # of both sides in proportion
     chosen = np.concatenate([np.arange(n), sizes[0] + np.arange(m)])  # points lie there in random order
@@ -318,7 +322,7 @@ def _correlate(
 
     def compare(number: int) -> tuple[Doubles, Doubles, Doubles]:
         (first, z), (second, other) = (_transform_correlations(scores[split[number] == side]) for side in (0, 1))
-        return first, second, np.where(asked, np.abs(z - other), 0.0)
+        return first, second, np.where(asked, np.abs(z - other).round(_DIGITS), 0.0)
 
     first, second, apart = compare(0)
     largest = np.array(workers.each(lambda number: float(compare(number)[2].max()), range(len(sides))))
@@ -337,23 +341,18 @@ def _transform_correlations(scores: Floats) -> tuple[Doubles, Doubles]:
     return correlation, np.arctanh(np.clip(correlation, -_NEARLY_ONE, _NEARLY_ONE))
 
 
-def _score_ranks(values: Floats, axis: int) -> Floats:
-    """Normal quantiles of the ranks along an axis; equal values share a rank."""
-    scores: Floats = ndtri((rankdata(values, axis=axis) - 0.5) / values.shape[axis]).astype(np.float32)
-    return scores
-
-
 def _measure_costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:
     """(B, 1 + S) transport costs of every row."""
     from sotdd.compute.kernels import couplings
+    from sotdd.compute.kernels.rows import Overlaps
 
-    costs, sizes = np.empty((len(values), len(sides))), count_sides(sides[0])
+    costs, overlaps = np.empty((len(values), len(sides), 1)), Overlaps.of(*count_sides(sides[0]).tolist())
 
     def work(part: slice) -> None:
-        couplings.split_costs(values[part], order[part], sides, sizes, p, costs[part])
+        couplings.split_costs(values[part], order[part], sides, *overlaps, np.array([p]), costs[part])
 
     workers.each(work, cut_evenly(len(costs), _SPLIT_COLUMNS))
-    return costs
+    return costs[:, :, 0]
 
 
 def _score(table: Doubles) -> tuple[Doubles, float]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import Received, check_count
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.text import json_label, json_number
 from sotdd.compute.distance import Distance
@@ -79,7 +80,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Received):
     """Why two datasets are as far apart as they are; what `explain` returns.
 
     Attributes
@@ -165,6 +166,27 @@ class Explanation:
         return {i: j for i, j in self.pairs if not self._differ((i, j)) or apart[i, j] < min(of_first[i], of_second[j])}
 
     @cached_property
+    def absent_by_chance(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Of either side, the classes that chance may leave without a counterpart.
+
+        Their name is on the other side too, and the two do not differ beyond noise; or it is not, and they are small.
+        If the datasets are samples of one source, all k points of a class are among the n of one of them with a chance
+        of C(n, k) / C(n + m, k): of all classes, any is called lost no more often than the level says.
+        """
+        sizes = self.by_class.sizes
+        first, second = (int(counts.sum()) for counts in sizes)
+        n_classes = len(set(self.classes[0]) | set(self.classes[1]))
+        alike = [pair for pair in find_same_names(self.classes) if not self._differ(pair)]
+        found = []
+        for side, size in enumerate((first, second)):
+            others = set(self.classes[1 - side])
+            chances = np.exp(_log_ways(size, sizes[side]) - _log_ways(first + second, sizes[side])) * n_classes
+            named = zip(self.classes[side], chances.tolist(), strict=True)
+            small = (i for i, (label, chance) in enumerate(named) if label not in others and chance > LEVEL)
+            found.append(frozenset([*small, *(pair[side] for pair in alike)]))
+        return found[0], found[1]
+
+    @cached_property
     def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Counterparts of other names, where a class of the same name is there and is another beyond noise."""
         first, second = self.classes
@@ -193,13 +215,16 @@ class Explanation:
         floor = min(noise.power / whole, 1.0) if noise is not None and whole > 0 else 0.0
         sizes, shares, others = known.sizes[side], known.shares[side], self.classes[1 - side]
         by_chance = floor * sizes / sizes.sum()  # the noise floor, by the sizes of classes
+        by_chance_absent, partners = self.absent_by_chance[side], self.absent_by_chance[1 - side]
         lines = []
         for i, (label, j) in enumerate(zip(self.classes[side], excess.argmin(axis=1).tolist(), strict=True)):
             counterpart = others[pairs[i][1 - side]] if i in pairs else None
+            told = i in pairs and not (i in by_chance_absent and pairs[i][1 - side] in partners)
             lines.append(
                 ClassLine(
                     label, int(sizes[i]), others[j], float(distances[i, j]), float(stderr[i, j]), float(shares[i]),
-                    float(by_chance[i]), counterpart, i in pairs and self._differ(pairs[i]),
+                    float(by_chance[i]), counterpart, told and self._differ(pairs[i]),
+                    i not in pairs and i not in by_chance_absent,
                 )
             )  # fmt: skip
         return sorted(lines, key=lambda line: -line.share)
@@ -244,6 +269,12 @@ class Explanation:
             "classes": [[line.to_dict() for line in self.lines(side)] for side in (0, 1)],
             "renamed": [[json_label(one), json_label(other)] for one, other in self.renamed],
         }
+
+
+def _log_ways(size: int, taken: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Logarithms of in how many ways some of so many points can be taken one after another."""
+    ways: NDArray[np.float64] = gammaln(size + 1) - gammaln(size - taken + 1)
+    return ways
 
 
 def _excess(distance: Distance) -> float:

@@ -86,18 +86,20 @@ def list_cells(line: ClassLine) -> tuple[str, ...]:
         f"{line.share_by_chance:.0%}",
         show(line.nearest),
         with_error(line.distance, line.stderr),
-        "none" if line.counterpart is None else "moved" if line.moved else "yes",
+        "none" if line.lost else "none by chance" if line.counterpart is None else "moved" if line.moved else "yes",
     )
 
 
 def say_lost_classes(why: Explanation, side: int) -> str:
     """Which classes of one side have no counterpart; where only features differ, which have moved far."""
-    matched = why.counterparts.keys() if side == 0 else why.counterparts.values()
-    lost = [label for place, label in enumerate(why.classes[side]) if place not in matched]
+    found = {line.label for line in why.lines(side) if line.lost}
+    lost = [label for label in why.classes[side] if label in found]
     if lost and not why.parts.labels_beyond and set(lost) <= set(why.classes[1 - side]):
         return f"moved farther than the classes are apart: {join_names(lost)}" if side == 0 else ""
     if not lost:
-        return f"every class of {show(why.names[side])} has a counterpart"
+        absent = sum(line.counterpart is None for line in why.lines(side))
+        but = f", but for {say_count(absent, 'class', 'classes')} that chance may leave without one" if absent else ""
+        return f"every class of {show(why.names[side])} has a counterpart{but}"
     return f"without a counterpart in {show(why.names[1 - side])}: {join_names(lost)}"
 
 

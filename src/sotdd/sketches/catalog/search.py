@@ -119,5 +119,5 @@ def _round(numbers: list[float]) -> Vector:
 
 def find_noise(sketch: Sketch) -> float | None:
     """Sampling noise adds this times 1/n + 1/m to a squared distance, by the halves of a sketch; None without them."""
-    floor = find_floor([(sketch.n_points, sketch.halves)], 2, (2, 2), 0.0)
+    floor = find_floor([(sketch.n_points, sketch.halves)], 2, (2, 2))
     return None if floor is None else floor.power

@@ -1,0 +1,74 @@
+"""Whether rows look as if they depended on each other: then permutations of single rows promise too much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.inputs.data import LabelledData
+from sotdd.measure.columns import Doubles, Floats, rank_columns
+
+# Rows that are looked at, the first ones; and values in all.
+_ROWS, _VALUES = 5000, 1 << 18
+
+# Rows repeat if this share of them do, and a single column tells this share of the others apart. Where columns have few
+# values, rows are equal by chance.
+_REPEATED, _TOLD_APART = 0.02, 0.9
+
+# How often chance alone makes neighbours seem alike, in any column.
+_LEVEL = 0.001
+
+
+def remark_on_rows(data: LabelledData) -> Remarks:
+    """Remarks on rows that repeat, and on neighbours that are alike; none where groups are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> walk = np.random.default_rng(0).normal(size=(300, 2)).cumsum(axis=0)
+    >>> [remark.kind for remark in remark_on_rows(LabelledData.of(walk))]
+    ['neighbours alike']
+    """
+    if data.groups is not None:
+        return ()
+    columns = np.unique(np.linspace(0, data.n_features - 1, min(data.n_features, 256)).astype(int))
+    rows = min(data.n_points, _ROWS, max(_VALUES // data.n_features, 64))
+    table = data.rows(slice(0, rows))[:, columns]
+    return _remark_on_repeats(table) or _remark_on_neighbours(table, columns, data)
+
+
+def _remark_on_repeats(table: NDArray[Any]) -> Remarks:
+    if table.shape[1] < 2:
+        return ()
+    different = len(np.unique(table, axis=0))
+    told_apart = max(len(np.unique(column)) for column in table.T)
+    repeated = len(table) - different
+    if repeated < max(2, _REPEATED * len(table)) or told_apart < _TOLD_APART * different or told_apart < 3:
+        return ()
+    return (Remark("rows repeat", repeated=repeated, rows=len(table)),)
+
+
+def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data: LabelledData) -> Remarks:
+    """By ranks less their mean in the class, since rows are often sorted by class."""
+    ranked = _centre_classes(rank_columns(table), data.codes[: len(table)])
+    squares = np.sum(ranked**2, axis=0)
+    products = np.sum(ranked[1:] * ranked[:-1], axis=0)
+    correlations = np.divide(products, squares, out=np.zeros(len(columns)), where=squares > 0)
+    most = int(np.argmax(correlations))
+    if correlations[most] * np.sqrt(len(table)) < -ndtri(_LEVEL / len(columns)):
+        return ()
+    place = int(columns[most])
+    name = f"feature {place}" if data.columns is None else data.columns[place]
+    return (Remark("neighbours alike", column=name, correlation=float(correlations[most])),)
+
+
+def _centre_classes(ranked: Floats, codes: NDArray[np.integer]) -> Doubles:
+    wide = ranked.astype(np.float64)
+    sums = np.zeros((int(codes.max()) + 1, wide.shape[1]))
+    np.add.at(sums, codes, wide)
+    wide -= (sums / np.maximum(np.bincount(codes), 1)[:, None])[codes]
+    return wide

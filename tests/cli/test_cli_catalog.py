@@ -98,7 +98,7 @@ def shop(files, run):
     ("arguments", "said"),
     [
         (["sketch", "a.npz", "-o", "a.bin"], "call it 'a.sotdd'"),
-        (["sketch", "a.sotdd", "-o", "x.sotdd"], "is already a sketch"),
+        (["sketch", "a.sotdd", "-o", "x.sotdd"], "is a sketch, which has no points to sketch"),
         (["sketch", "a.npz", "-o", "x.sotdd", "--like", "a.sotdd", "--seed", "1"], "--seed"),
         (["sketch", "wide.npz", "-o", "x.sotdd", "--like", "a.sotdd"], "9 features"),
         (["sketch", "a.npz", "-o", "no/x.sotdd"], "cannot write"),

@@ -256,12 +256,6 @@ def say_sizes(data: LabelledData | Sketch) -> str:
     return ", ".join(sizes)
 
 
-def say_quantiles(sketch: Sketch) -> str:
-    """How much a sketch keeps, in words."""
-    kept = "all values" if sketch.exact else say_count(sketch.n_quantiles, "quantile")
-    return f"{say_count(sketch.n_projections, 'projection')} × {kept}"
-
-
 def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command options, and what the user chose of them as its last argument, ``asked``.
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sotdd.basics.errors import SotddError
 from sotdd.basics.files import is_remote
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.options import open_data, say_quantiles
+from sotdd.cli.options import open_data
 from sotdd.cli.terminal import say
 from sotdd.inputs.sources import SourceText
 
@@ -49,8 +48,6 @@ def sketch_command(
     o.refuse_output(output, o.SKETCH, "data")
     if like is not None:
         asked.refuse_drawing("together with --like, which brings its own")
-    if o.is_made(data):
-        raise SotddError(f"{data!r} is already a sketch: name a dataset.")
     source = open_data(data, asked, "to sketch")
     if source.name == data:
         source = replace(source, name=Path(SourceText.parse(data).path).name)
@@ -68,10 +65,11 @@ def sketch_command(
 def _print_made(file: str, made: Sketch, remarks: Sequence[Remark], asked: o.Asked, unlike: bool) -> None:
     """Print what a file holds, and what was left out of its data, which no sketch says."""
     sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
+    kept = "all values" if made.exact else say_count(made.n_quantiles, "quantile")
     advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(file)}" if unlike else ""
     asked.print(
         {"file": file, **made.to_dict(), "remarks": [remark.to_dict() for remark in remarks]},
-        lambda: say(f"{show(file)}: {sizes}, {say_quantiles(made)}", "bold"),
+        lambda: say(f"{show(file)}: {sizes}, {say_count(made.n_projections, 'projection')} × {kept}", "bold"),
         remarks=remarks,
         legend=advice,
     )

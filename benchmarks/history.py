@@ -1,4 +1,4 @@
-"""What was measured when, kept: python -m benchmarks.core --history adds a run, and the benchmarks page shows the last.
+"""What was measured when, kept: python -m benchmarks.core --history adds a run, and the benchmarks page shows it.
 
 A run is one line of JSON in ``benchmarks/history.jsonl``: when, which version and commit, on what machine, and what was
 measured of every promise. Lines are added and never changed. Ratios of one run bear comparison over the years; seconds
@@ -19,7 +19,6 @@ import sotdd
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "benchmarks" / "history.jsonl"
-_SHOWN = 3  # runs in the table: the newest
 
 
 class Measured(Protocol):
@@ -65,23 +64,16 @@ def read(path: Path = FILE) -> list[Run]:
 
 
 def show(runs: list[Run]) -> dict[str, Any]:
-    """The newest runs as a result, as `benchmarks.status` has them; bold is a promise that was not kept."""
-    shown = runs[-_SHOWN:]
-    last = shown[-1]
-    table = [["what", "promised", *(f"{run.when[:10]}, {run.commit}" for run in shown)]]
-    for what, (_, promised, _) in last.measured.items():
-        table.append([what, promised, *(_cell(run.measured.get(what)) for run in shown)])
+    """The newest run as a result, as `benchmarks.status` has them."""
+    last = runs[-1]
+    rows = [
+        [what, found, promised, "yes" if kept else "**no**"] for what, (found, promised, kept) in last.measured.items()
+    ]
     return {
         "command": "python -m benchmarks.core --history",
         "commit": last.commit,
         "machine": last.machine,
         "date": last.when[:10],
-        "tables": {"": table},
+        "measures": ["src/sotdd/compute", "src/sotdd/projections"],
+        "tables": {"": [["what", "measured", "promised", "kept"], *rows]},
     }
-
-
-def _cell(found: tuple[str, str, bool] | None) -> str:
-    if found is None:
-        return "–"
-    short = found[0].partition(" (")[0]
-    return short if found[2] else f"**{short}**"

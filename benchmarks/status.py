@@ -82,7 +82,9 @@ def list_old() -> Iterator[str]:
     """A line for every result that is older than its code."""
     found = {path.name: json.loads(path.read_bytes()) for place in _PLACES for path in ROOT.glob(place)}
     for name, result in sorted({**found, history.FILE.name: history.show(history.read())}.items()):
-        if newer := find_newer(result):
+        if "commit" not in result:
+            yield f"{name}: it does not say which commit it measured"
+        elif newer := find_newer(result):
             yield f"{name} ({result['date']}, {result['commit']}): {len(newer)} later changes, the last: {newer[0]}"
 
 

@@ -58,6 +58,8 @@ def test_results_that_are_older_than_their_code_are_listed(tmp_path, monkeypatch
     assert list(status.list_old()) == []
     result.write_text(json.dumps({**told, "commit": "0123456"}))  # of another clone: by its date
     assert len(list(status.list_old())) == 1
+    result.write_text("{}")
+    assert list(status.list_old()) == ["some.json: it does not say which commit it measured"]
 
 
 def test_the_tables_of_a_command_are_kept(tmp_path):

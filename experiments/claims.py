@@ -74,7 +74,8 @@ def _against_exact(rows: Sequence[Mapping[str, str]], method: str, count: int) -
         for size in sizes
         if len(same := [i for i, row in enumerate(mine) if int(row["size"]) == size]) > 3
     ]
-    points = f"{sizes[0]:,} to {sizes[-1]:,} points, {len({row['repeat'] for row in mine})} repeats"
+    repeats = len({row["repeat"] for row in mine})
+    points = f"{sizes[0]:,} to {sizes[-1]:,} points, {len(mine)} pairs in {repeats} repeats"
     return found, f"{points}; within one size {np.mean(inner):.2f}" if inner else points
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -49,6 +50,15 @@ def test_a_limit(files, run):
     assert only["value"] == told["distance"]["value"] > 0.3
     limit = f"{told['distance']['value']:.3f}"
     assert "95 % interval" in run("check", "train.npz", "gone.npz", "--fail-above", limit, *MORE)[1]  # a close call
+
+
+def test_a_terminal_says_what_takes_long(files):
+    reader, terminal = pty.openpty()
+    command = [sys.executable, "-m", "sotdd", "check", "train.npz", "same.npz", *FEW]
+    subprocess.run(command, env={**os.environ, "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=terminal, check=True)
+    said = os.read(reader, 100_000).decode()
+    assert "Projecting train.npz" in said
+    assert "Checking same.npz" in said
 
 
 def test_nothing_is_judged_unseen(rng, files, run):

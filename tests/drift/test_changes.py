@@ -105,7 +105,7 @@ def test_a_column_alone_does_not_fail_the_gate(reference):
         (0.0, False, "no drift overall: p = 0.51 (level 5 %), but column 'age' changed: p = 0.001 over 8 columns"),
         (9.0, True, "drift: p = 0.01 (level 5 %); 1 column changed"),
     ):
-        test = TwoSampleTest(0.1, null + 2, statistic, null, "combined", 2.0, (1500, 400), 8, "")
+        test = TwoSampleTest._make(0.1, null + 2, statistic, null, "combined", 2.0, (1500, 400), 8, "")
         outcome = judge_by_test(test, 0.05, 1, changes)
         assert (outcome.failed, outcome.message) == (failed, said)
 

@@ -124,6 +124,18 @@ def test_groups_and_blocks_keep_the_level(rng):
     assert right.max() <= 4
 
 
+def test_an_explanation_permutes_groups_too(rng):
+    """Forty rows of each of six people on either side: their columns differ, but only by chance."""
+    named = np.zeros(2)
+    for _ in range(6):
+        pair = [make_people(rng, 6, 40) for _ in range(2)]
+        for place, groups in enumerate((False, True)):
+            opened = [sotdd.open_dataset(points, groups=who if groups else None) for points, who in pair]
+            named[place] += bool(sotdd.explain(*opened, n_projections=8).by_feature.beyond_noise)
+    assert named[0] >= 5
+    assert named[1] <= 1
+
+
 def test_groups_are_a_column_or_an_array_and_batches_are_read_alike(rng, tmp_path):
     tables = []
     for name in ("train", "batch"):

@@ -246,7 +246,8 @@ class DriftReference(Received):
         data = self.open_batch(batch)
         points, sides, _ = self._put_beside(data)
         whole = bool(sides) and len(sides[0].codes) == points.n_points + data.n_points
-        columns = pool_columns(sides, self.label_names == "match") if whole else None
+        with_names = self.label_names == "match" and len(self.classes) > 1
+        columns = pool_columns(sides, with_names) if whole else None
         pair = points, _bring_near(data, self.projections.scaler)
         engine = choose_engine(device, [pair[1]], self.projections.n_projections)
         with report_progress(progress, "Permuting") as report, engine as active:
@@ -268,7 +269,7 @@ class DriftReference(Received):
         >>> rng = np.random.default_rng(0)
         >>> reference = sotdd.DriftReference.fit(rng.normal(size=(300, 4)), with_sketch=True)
         >>> reference.distance(rng.normal(1, 1, size=(200, 4)))
-        0.8378 ± 0.0043, beyond noise (floor 0.096) (s-OTDD, p=2, 1,000 projections)
+        0.8379 ± 0.0043, beyond noise (floor 0.109) (s-OTDD, p=2, 1,000 projections)
         """
         data, recipe = self.open_batch(batch), self.projections
         if self.sketch is not None:

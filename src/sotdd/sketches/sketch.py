@@ -23,7 +23,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
 from sotdd.sketches.recipe import Recipe
-from sotdd.sketches.uncertainty import Halves, Lost, bound_error, find_floor, measure_loss
+from sotdd.sketches.uncertainty import Halves, Lost, bound_error, find_floor, measure_loss, see_alike
 
 # A bound on the error of a distance beyond this share of its value gets a remark.
 _TOLERATED = 0.05
@@ -197,8 +197,10 @@ class Sketch(Received):
             controls=controlled,
         )
         sized_halves = [(one.n_points, one.halves) for one in (self, other)]
-        floor = find_floor(sized_halves, order, result.n_points, result.value, per_projection * self.weights)
-        result = replace(result, noise=floor, sampling=floor)
+        floor = find_floor(sized_halves, order, result.n_points, result.value)
+        if floor is not None:
+            floor = see_alike(floor, per_projection * self.weights)
+            result = replace(result, noise=floor, sampling=floor)
         bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.weights)
         if bound is None:
             return result

@@ -146,26 +146,29 @@ def root_costs(costs: Sequence[Doubles], weights: NDArray[np.float64]) -> Halves
 
 
 def find_floor(
-    sized_halves: Sequence[tuple[int, Halves | None]],
-    p: float,
-    sizes: tuple[int, int],
-    distance: float = 0.0,
-    costs: Doubles | None = None,
+    sized_halves: Sequence[tuple[int, Halves | None]], p: float, sizes: tuple[int, int], distance: float = 0.0
 ) -> NoiseFloor | None:
     """What samples of these sizes give by chance, from the number of points and the halves of each sketch.
 
-    ``distance`` is the best estimate there is, and ``costs`` (L,) are what projections make of it: halves are brought
-    from what the first projections see to its unit. None where no sketch knows its halves, or not for this p.
+    None where no sketch knows its halves, or they are not known for this p.
     """
     if p not in HALVING_ORDERS:
         return None
     row = HALVING_ORDERS.index(int(p))
     known = [(n, halves[row]) for n, halves in sized_halves if halves is not None]
-    floor = NoiseFloor.of_halves(known, sizes, p, distance)
-    plain = 0.0 if costs is None else float(find_distances(costs[:HALVING_PROJECTIONS, None], p)[0])
-    if floor is None or not (plain > 0 and distance > 0):
+    return NoiseFloor.of_halves(known, sizes, p, distance)
+
+
+def see_alike(floor: NoiseFloor, costs: Doubles) -> NoiseFloor:
+    """A floor in the unit of its distance, of which all projections have these costs (L,), and halves saw the first.
+
+    What the first projections exaggerate is the same for both as far as the distance is chance, and unknown beyond.
+    """
+    plain = float(find_distances(costs[:HALVING_PROJECTIONS, None], floor.p)[0])
+    if not (plain > 0 and floor.distance > 0):
         return floor
-    return replace(floor, distances=floor.distances * (distance / plain))
+    chance = min(1.0, floor.power / plain**floor.p)
+    return replace(floor, distances=floor.distances * (1 + chance * (floor.distance / plain - 1)))
 
 
 def _average_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.float64]) -> float:

@@ -216,10 +216,15 @@ class CpuEngine:
 
     def bring_near(self, rows: Rows, deviations: float) -> Rows:
         """Points farther from the median than this many deviations brought that near."""
-        middle = np.median(rows, axis=1, keepdims=True)
-        deviation = np.median(np.abs(rows - middle), axis=1, keepdims=True) * NORMAL_DEVIATION
-        reach = np.where(deviation > 0, deviations * deviation, np.inf)
-        return np.clip(rows, middle - reach, middle + reach).astype(np.float32)
+
+        def work(part: slice) -> Rows:
+            some = rows[part]
+            middle = np.median(some, axis=1, keepdims=True)
+            deviation = np.median(np.abs(some - middle), axis=1, keepdims=True) * NORMAL_DEVIATION
+            reach = np.where(deviation > 0, deviations * deviation, np.inf)
+            return np.clip(some, middle - reach, middle + reach).astype(np.float32)
+
+        return np.concatenate(self.workers.each(work, _cut_rows(*rows.shape)))
 
     def fetch_rows(self, rows: Rows) -> Rows:
         """Rows of this engine as an array."""

@@ -81,7 +81,10 @@ def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, kn
     """
     n, degree = row.size, known.shape[1] - 1
     centre, moments = known[0], known[-1, :degree]
-    known[:, :], even[:] = 0.0, 0.0
+    even[0] = even[1] = even[2] = 0.0
+    for i in range(known.shape[0]):  # a loop is compiled faster than a slice
+        for j in range(known.shape[1]):
+            known[i, j] = 0.0
     for c in range(offsets.size - 1):
         members = row[offsets[c] : offsets[c + 1]]
         _class_moments(members, cut, powers, moments, even)

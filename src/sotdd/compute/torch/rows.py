@@ -356,7 +356,7 @@ def _find_orders(law: Moments, device: torch.device) -> torch.Tensor:
 def place_labels(moments: ClassMoments, terms: torch.Tensor) -> torch.Tensor:
     """Mean and standard deviation (B, J, 2) of projected points under label terms (B, J, D + 1).
 
-    The twin of ``gaussian_places`` of the compiled loops.
+    The twin of what ``group_rows`` of the compiled loops does.
     """
     mean, covariance = moments.mean, moments.covariance
     within = (2 * moments.even[:, 0] - mean[:, 0].square() - covariance[:, 0, 0]).clamp_min(0)

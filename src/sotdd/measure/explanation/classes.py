@@ -14,7 +14,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.text import json_label, json_number
 from sotdd.compute.engine import Engine, Sorted
-from sotdd.compute.resampling import HALVING_PROJECTIONS, HALVINGS, Indices, Plan
+from sotdd.compute.resampling import HALVING_PROJECTIONS, HALVINGS, Indices, Plan, pool_groups
 from sotdd.compute.run import Collector
 from sotdd.inputs.data import LabelledData
 
@@ -316,11 +316,13 @@ def plan_pairs(
     """
     first, second = (find_members(data) for data in datasets)
     offset = datasets[0].n_points
+    groups = pool_groups([data.groups for data in datasets], [data.n_points for data in datasets])
     plans = []
     for number, (i, j) in enumerate(pairs):
         index = np.concatenate([first[i], offset + second[j]])
         plan = Plan.of_points((0, 1), index, len(first[i]), 1 + n_splits, seed + number, (p,))
-        plans.append(replace(plan, actual=True, labels=False))
+        own = None if groups is None else groups[index]
+        plans.append(replace(plan, actual=True, labels=False, groups=own))
     return plans
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.compute.cpu.workers import Workers
-from sotdd.compute.resampling import Plan
+from sotdd.compute.resampling import Indices, Plan, pool_groups
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.columns import Scores, compare_scores, rank_columns, score_numbers
 from sotdd.projections.directions import Orthogonal
@@ -86,6 +86,8 @@ class FeaturePool:
         (N,) 0 for points of the one, 1 for points of the other.
     summary
         (2, 3, d) of either side, every column as it came: its lower and upper quartile, and its mean.
+    groups
+        (N,) which points belong together; None where each is by itself.
     """
 
     points: Floats
@@ -94,15 +96,17 @@ class FeaturePool:
     order: NDArray[np.int32]
     side: Sides
     summary: Doubles
+    groups: Indices | None = None
 
     @classmethod
     def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
         """Scale a random sample of each dataset, or all of it where it is small."""
         from sotdd.compute.cpu.rows import scale_rows
 
-        rows = [
+        chosen = [
             _sample_rows(data, generator(seed, Stream.FEATURE_ROWS, number)) for number, data in enumerate(datasets)
         ]
+        rows = [_take_rows(data, index) for data, index in zip(datasets, chosen, strict=True)]
         summary = np.stack([_summarise(part) for part in rows])
         if scaler is None:  # shares have no unit, so they are kept within float32
             unit = max(float(np.abs(part).max()) for part in rows) or 1.0
@@ -112,13 +116,17 @@ class FeaturePool:
         points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
         values, order = sort_columns(np.ascontiguousarray(points.T), workers, seed)
         side = np.repeat([0, 1], [len(part) for part in parts]).astype(np.uint8)
-        return cls(points, np.concatenate(rows), values, order, side, summary)
+        groups = [
+            None if data.groups is None else data.groups[index] for data, index in zip(datasets, chosen, strict=True)
+        ]
+        pooled = pool_groups(groups, [len(index) for index in chosen])
+        return cls(points, np.concatenate(rows), values, order, side, summary, pooled)
 
     def plan_splits(self, count: int, seed: int) -> Plan:
         """Ways to split the points into sides of the same sizes; the first is as they are."""
         n, m = count_sides(self.side).tolist()
         whole = Plan.of_points((0, 1), np.arange(n + m), n, count, seed, (2.0,))
-        return replace(whole, actual=True)
+        return replace(whole, actual=True, groups=self.groups)
 
     def plan_halves(self, count: int, seed: int) -> Plan:
         """Ways to take half of the points of each side; the others are on neither."""
@@ -204,16 +212,21 @@ def count_sides(side: Sides) -> NDArray[np.int64]:
     return np.array([np.count_nonzero(side == 0), np.count_nonzero(side == 1)])
 
 
-def _sample_rows(data: LabelledData, rng: np.random.Generator) -> NDArray[Any]:
-    """(k, d) random rows in random order."""
+def _sample_rows(data: LabelledData, rng: np.random.Generator) -> Indices:
+    """(k,) random rows in random order."""
     most = min(max(_VALUES // (2 * data.n_features), _FEWEST_ROWS), _MOST_ROWS)
-    chosen = np.sort(rng.permutation(data.n_points)[:most])
-    parts = []
+    chosen: Indices = np.sort(rng.permutation(data.n_points)[:most])
+    return chosen[rng.permutation(len(chosen))]
+
+
+def _take_rows(data: LabelledData, index: Indices) -> NDArray[Any]:
+    """(k, d) some rows, block by block."""
+    chosen, parts = np.sort(index), []
     for block in data.blocks():
         inside = chosen[np.searchsorted(chosen, block.start) : np.searchsorted(chosen, block.stop)]
         if len(inside):
             parts.append(data.rows(block)[inside - block.start])
-    together: NDArray[Any] = np.concatenate(parts)[rng.permutation(len(chosen))]
+    together: NDArray[Any] = np.concatenate(parts)[np.searchsorted(chosen, index)]
     return together
 
 

@@ -83,7 +83,7 @@ class Catalog:
     ...     print(catalog.nearest(rng.normal(0.4, 1, size=(400, 3)), k=2, where="step > 0"))
     rank  candidate  points           distance  beyond chance  step
       1=  shift 4       500  0.0536 ± 0.0019 ~              0  4
-      1=  shift 3       500  0.0829 ± 0.0052 ~         0.0582  3
+      1=  shift 3       500  0.0829 ± 0.0052 ~         0.0535  3
     beyond chance: the distance less what samples of these sizes give by chance
     = tied: noise does not tell them apart
     ~ within noise: as near as two samples of the same data

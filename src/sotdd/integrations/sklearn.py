@@ -185,7 +185,8 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         if rows.labels is None:
             points = self.reference_.points
             one_class = replace(points, classes=("all",), codes=np.zeros(points.n_points, np.int64))
-            return replace(self.reference_, points=one_class, reading=replace(self.reference_.reading, labelled=False))
+            reading = replace(self.reference_.reading, labelled=False)
+            return replace(self.reference_, points=one_class, label_names="ignore", reading=reading)
         if not self._labelled:
             raise SotddError("the batch has labels but the detector was fitted without any: fit it with y too.")
         return self.reference_

@@ -5,7 +5,8 @@ Every term, through the same directions, on tables, pictures, texts, counts and 
 - how it orders graded changes: Spearman's ρ with the degree of the change;
 - how it orders pairs: ρ with OTDD² above its own floor, within each source, the term's square above its floor as well;
 - its relative error at equal processor time;
-- how it orders sources for the committed transfers among grey pictures.
+- how it orders sources for transfers among grey pictures: rows of an earlier benchmark's datasets, which are kept and
+  not measured again.
 
 What is measured is added to a table, `label_choice.csv.gz`, of which ``--report`` prints the summary.
 """
@@ -21,11 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.correlate import mean_by
-from experiments.files import default_folder
-from experiments.foretell import design, pools
-from experiments.foretell.distances import Sets
-from experiments.options import ROOT
 from experiments.store import read, write
 from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
@@ -141,7 +137,7 @@ def compare_pair(source: Source, sizes: Sizes, number: int) -> dict[str, dict[st
     return {"OTDD": above, "OTDD, floors left in": {**raw, "OTDD": above["OTDD"]}}
 
 
-# ------------------------------------------------------------------ error, and transfers
+# ------------------------------------------------------------------ error
 
 
 def measure_error(source: Source, term: str, sizes: Sizes) -> tuple[float, float]:
@@ -164,25 +160,6 @@ def compare_errors(source: Source, sizes: Sizes) -> dict[str, float]:
     found = {term: measure_error(source, term, sizes) for term in TERMS}
     base, base_seconds = found[DEFAULT]
     return {term: error / base * math.sqrt(seconds / base_seconds) for term, (error, seconds) in found.items()}
-
-
-def order_sources(points: int = 300, n_projections: int = 500) -> Iterator[dict[str, Any]]:
-    """Of every target, ρ between nearness by every term and the accuracy that each source led to."""
-    size, folder = design.SIZES["full"], default_folder()
-    family = pools.family(design.GREY, folder, folder)
-    sources = {recipe.name: family.source(recipe, size) for recipe in design.sources(design.GREY, size)}
-    targets = {recipe.name: family.target(recipe, size).train for recipe in design.targets(design.GREY, size)}
-    sets = Sets(design.GREY, size, sources, targets).named(points, small=True)
-    settings: dict[str, Any] = {"n_projections": n_projections, "seed": 0, "estimator": "plain", "device": "cpu"}
-    trained = mean_by(read(ROOT / "experiments/results/foretell_grey.csv"), ("source", "target"), "tuned10")
-    found = {term: sotdd.pairwise(sets, label_law=law, **settings) for term, law in TERMS.items()}
-    for number, target in enumerate(targets):
-        accuracy = [trained[source, target] for source in sources]
-        far = {
-            term: [-matrix[f"source: {source}", f"target: {target}"].value for source in sources]
-            for term, matrix in found.items()
-        }
-        yield _make_row("transfers", "grey", "pictures", number, {t: correlate(v, accuracy) for t, v in far.items()})
 
 
 # ------------------------------------------------------------------ all of it
@@ -276,15 +253,13 @@ def main() -> None:
     """Measure, or print what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few pairs, points and projections")
-    parser.add_argument("--only", nargs="*", help="measure these sources alone; nothing for the transfers")
+    parser.add_argument("--only", nargs="*", help="measure these sources alone")
     parser.add_argument("--report", action="store_true", help="print the summary of what was measured")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     if not options.report:
         sizes = QUICK if options.quick else Sizes()
         measured = [row for name in (SOURCES if options.only is None else options.only) for row in judge(name, sizes)]
-        if not options.only:
-            measured += order_sources()
         write(options.results, [*read(options.results), *measured])
     print("\n".join(report(read(options.results))))
 

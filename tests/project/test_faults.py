@@ -116,8 +116,8 @@ def test_a_file_beyond_the_limit_leaves_the_old_one(tmp_path):
 # The program in a process that may have this much more address space than it has at its start.
 PROGRAM = """
 import resource
-small = np.zeros((60, 3)) + np.arange(60)[:, None]
-sotdd.distance(small, small)  # load what it needs while there is room for it
+some = np.zeros((60_000, 4), np.float32) + np.arange(60_000, dtype=np.float32)[:, None]
+sotdd.distance(some, some)  # load what it needs, and begin its threads, while there is room for them
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + (200 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
 from sotdd.cli import main

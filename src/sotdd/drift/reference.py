@@ -243,6 +243,7 @@ class DriftReference(Received):
             True for a bar, or a function of (done, total).
         """
         count = check_count(n_permutations, "n_permutations")
+        limit = None if level is None else check_level(level, such_as=0.05)
         data = self.open_batch(batch)
         points, sides, _ = self._put_beside(data)
         whole = bool(sides) and len(sides[0].codes) == points.n_points + data.n_points
@@ -253,7 +254,7 @@ class DriftReference(Received):
         with report_progress(progress, "Permuting") as report, engine as active:
             return permute(
                 pair, self.projections, self.p, count, self.seed, active,
-                label_names=self.label_names, columns=columns, level=level,
+                label_names=self.label_names, columns=columns, level=limit,
                 remarks=self._remark_on(data), report=report,
             )  # fmt: skip
 

@@ -201,7 +201,7 @@ class Catalog:
         query = source if isinstance(source, Sketch) else self.sketch(source)
         recipe.check(query)
         # For ten entries thirty are compared, which hold 0.99 or more of the ten nearest of 20,000.
-        table, rows = self._select(where, recipe.query_vector(query), 2 * count + 10)
+        table, rows = self._select(where, recipe.query_vector(query), 4 * count + 20)
         rows.sort(key=lambda row: row["name"])
         # Plain means over the projections, which are the same for all, as vectors have them.
         distances = {one.name: query.distance(one, estimator="plain") for one in self._read_sketches(table, rows)}

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 
+from sotdd.basics.threads import serial_blas
 from sotdd.compute.resampling import Plan
 from sotdd.inputs.data import LabelledData
 
@@ -158,6 +159,7 @@ def score_pairs(ranked: NDArray[Any]) -> Iterator[Scores]:
         yield [columns[i] * columns[j] for i, j in pairs[start : start + _BLOCK]]
 
 
+@serial_blas.hold()
 def find_axes(table: NDArray[Any]) -> Doubles:
     """(N, k) rows of centred columns (N, d) along their leading principal axes, by iterations of a few vectors.
 
@@ -183,6 +185,7 @@ def draw_members(plan: Plan) -> Bools:
     return members
 
 
+@serial_blas.hold()
 def compare_scores(blocks: Iterable[Scores], members: Bools) -> tuple[Doubles, Doubles]:
     """How far each score differs between the samples, in standard deviations (S,); and the largest in every row (B,).
 

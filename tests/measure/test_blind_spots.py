@@ -193,6 +193,8 @@ def test_a_remark_says_where_rows_seem_to_depend_on_each_other(rng):
     said = repr(sotdd.test(np.cumsum(plain, axis=0), plain, n_permutations=9, n_projections=2))
     assert "a: neighbouring rows are alike" in said
     assert "groups or blocks" in said
+    few, many = (sotdd.open_dataset(plain, blocks=size) for size in (100, 10))
+    assert [remark.kind for part in (few, many) for remark in remark_on_rows(part)] == ["few groups"]
 
 
 # ------------------------------------------------------------------ classes

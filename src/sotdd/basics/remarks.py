@@ -231,6 +231,9 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "rows repeat": lambda naming, repeated, rows: (
         f"{repeated:,} of {say_count(rows, 'row')} repeat others exactly: {_say_dependent(naming)}"
     ),
+    "few groups": lambda naming, groups: (
+        f"{say_count(groups, 'group')} of rows: with so few, a difference is hardly found; have ten or more"
+    ),
     "neighbours alike": lambda naming, column, correlation: (
         f"neighbouring rows are alike (correlation {correlation:.2f} in {column}): {_say_dependent(naming)}"
     ),

@@ -19,12 +19,15 @@ _ROWS, _VALUES = 5000, 1 << 18
 # values, rows are equal by chance.
 _REPEATED, _TOLD_APART = 0.02, 0.9
 
+# With fewer groups in a dataset, a permutation has hardly any choice.
+_FEW_GROUPS = 10
+
 # How often chance alone makes neighbours seem alike, in any column.
 _LEVEL = 0.001
 
 
 def remark_on_rows(data: LabelledData) -> Remarks:
-    """Remarks on rows that repeat, and on neighbours that are alike; none where groups are known.
+    """Remarks on rows that repeat, and on neighbours that are alike; where groups are known, that they are few.
 
     Examples
     --------
@@ -34,7 +37,8 @@ def remark_on_rows(data: LabelledData) -> Remarks:
     ['neighbours alike']
     """
     if data.groups is not None:
-        return ()
+        groups = len(np.unique(data.groups))
+        return (Remark("few groups", groups=groups),) if groups < _FEW_GROUPS else ()
     columns = np.unique(np.linspace(0, data.n_features - 1, min(data.n_features, 256)).astype(int))
     rows = min(data.n_points, _ROWS, max(_VALUES // data.n_features, 64))
     table = data.rows(slice(0, rows))[:, columns]

@@ -55,7 +55,6 @@ _Item = TypeVar("_Item")
 # Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
 _FIRST_CHUNK = 16 * BLOCK
 _LARGE_TURN = 64 * BLOCK
-_DRAWING_THREADS = 2
 # Blocks that one of them draws at a time: as many as share a turn of up to 1,024 features.
 _TOGETHER = 16
 # Bytes that are copied to the host faster through pinned memory; less of it is not worth holding on to.
@@ -121,9 +120,7 @@ class TorchEngine:
     def __init__(self, device: str | torch.device = "cuda", chunk: int | None = None) -> None:
         self.device: torch.device = verbs.check_device(device)
         self._chunk = chunk
-        # Draws are made on the processor for every engine. More threads would only compete for
-        # Python's lock with the one that feeds the device.
-        self.workers: Workers = Workers(_DRAWING_THREADS)
+        self.workers: Workers = Workers()  # who draw: projections are drawn on the processor for every engine
         self._before = ""
         self._kept: tuple[list[Seen], Scaler | None, list[Layout]] | None = None
         self._begun: Draws | None = None

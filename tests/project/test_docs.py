@@ -13,6 +13,7 @@ import pytest
 from benchmarks import history
 
 import sotdd
+from project import console
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -79,6 +80,17 @@ def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     failed, tried = doctest.DocTestRunner(checker=Nearly(), optionflags=FLAGS).run(session, out=said.append)
     assert tried == len(shown) > 0
     assert not failed, "".join(said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", console.PAGES)
+def test_commands_print_what_pages_show(page):
+    shown = console.SESSION.findall((DOCS / page).read_text(encoding="utf-8"))
+    assert shown
+    with console.folder_of_tables():
+        for session in shown:
+            printed = console.play(session)
+            assert Nearly().check_output(session, printed, FLAGS), printed
 
 
 def test_pages_show_results_that_are_there():

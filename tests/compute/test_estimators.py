@@ -46,7 +46,7 @@ def test_class_moments_against_slow_code(rng, cut):
     further[:, :, 2:7:2] = 0.0
     places, values = np.empty((3, 3, 2)), np.empty((3, 5))
     made = FurtherDraws(Polynomials(own[:, 0].copy(), own), None, weights, further).make(8)
-    how = *made, own[:, 0].copy(), own
+    how = made, own[:, 0].copy(), own
     control_kernels.group_rows(source, order, offsets, cut, 8, *how, rows, places, values, np.empty((3, 0)))
     np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):

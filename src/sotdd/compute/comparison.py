@@ -152,6 +152,8 @@ class PairCosts(Collector):
 
 def _is_flat(ends: Doubles, largest: Doubles) -> bool:
     """Whether float32 left no difference between the points of a dataset, so far are they from zero."""
+    if largest.max() <= _FAR:
+        return False
     return bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
 
 

@@ -248,7 +248,7 @@ def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws):
         return 0, False, None
-    label = type(laws.label) is Moments or isinstance(laws.more_terms(0, 1, 1), Polynomials)
+    label = type(laws.label) is Moments or isinstance(projections.draw(0, 1).terms, Polynomials)
     uniform = isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     dimensions = projections.n_features if uniform else None
     return _DEGREE if label or uniform else 0, label, dimensions

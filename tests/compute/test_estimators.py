@@ -9,7 +9,7 @@ import pytest
 import sotdd
 from laws import Medians
 from sotdd.compute.comparison import PairCosts
-from sotdd.compute.controls import CollectControls, ControlSide, _mean_power, control_pair
+from sotdd.compute.controls import CollectControls, ControlSides, _mean_power
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.estimators import FEWEST_FITTED, Controls, estimates
 from sotdd.compute.kernels import moments as control_kernels
@@ -118,7 +118,7 @@ def test_every_control_has_mean_zero(pair):
         controls, costs = CollectControls(recipe, active).sum_points(data), PairCosts([(0, 1)], 2.0, active)
         run(data, recipe, active, [controls, costs])
         costs.collect()
-    columns = control_pair(*(ControlSide(values, costs.importance) for values in controls.collect()), 2.0).columns
+    columns = ControlSides(controls.collect(), costs.importance).control([(0, 1)], 2.0)[0].columns
     errors = columns.std(axis=0) / math.sqrt(len(columns))
     assert columns.shape[1] == 3 + 2 + 2 * 4
     assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)

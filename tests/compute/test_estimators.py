@@ -9,7 +9,7 @@ import pytest
 import sotdd
 from laws import Medians
 from sotdd.compute.comparison import PairCosts
-from sotdd.compute.controls import CollectControls, ControlSide, _mean_power, control_pair
+from sotdd.compute.controls import CollectControls, ControlSides, _mean_power
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.estimators import FEWEST_FITTED, Controls, estimates
 from sotdd.compute.kernels import moments as control_kernels
@@ -46,7 +46,7 @@ def test_class_moments_against_slow_code(rng, cut):
     further[:, :, 2:7:2] = 0.0
     places, values = np.empty((3, 3, 2)), np.empty((3, 5))
     made = FurtherDraws(Polynomials(own[:, 0].copy(), own), None, weights, further).make(8)
-    how = *made, own[:, 0].copy(), own
+    how = made, own[:, 0].copy(), own
     control_kernels.group_rows(source, order, offsets, cut, 8, *how, rows, places, values, np.empty((3, 0)))
     np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):
@@ -118,7 +118,7 @@ def test_every_control_has_mean_zero(pair):
         controls, costs = CollectControls(recipe, active).sum_points(data), PairCosts([(0, 1)], 2.0, active)
         run(data, recipe, active, [controls, costs])
         costs.collect()
-    columns = control_pair(*(ControlSide(values, costs.importance) for values in controls.collect()), 2.0).columns
+    columns = ControlSides(controls.collect(), costs.importance).control([(0, 1)], 2.0)[0].columns
     errors = columns.std(axis=0) / math.sqrt(len(columns))
     assert columns.shape[1] == 3 + 2 + 2 * 4
     assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)

@@ -15,7 +15,7 @@ from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, control_pair
+from sotdd.compute.controls import DRAWS, CollectControls, ControlSides, ControlValues
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
@@ -104,7 +104,7 @@ class PairCosts(Collector):
         self.costs = np.ascontiguousarray(collect(self._costs).T)
         self.importance = np.concatenate(self._importance)
         self.weights = None if (self.importance == 1).all() else self.importance
-        self._sides = [ControlSide(values, self.importance) for values in controls]
+        self._sides = ControlSides(controls, self.importance) if controls else None
         self._reach = [collect(parts) for parts in self._ends]  # (L, 2) the smallest and the largest projected value
         self._largest = [np.abs(ends).max(axis=1) for ends in self._reach]
         self._flat = [_is_flat(ends, most) for ends, most in zip(self._reach, self._largest, strict=True)]
@@ -118,8 +118,8 @@ class PairCosts(Collector):
         pairs = [self._pairs[number] for number in some]
 
         def work(part: slice) -> list[Estimate]:
-            controls = [control_pair(sides[i], sides[j], self._p) if sides else None for i, j in pairs[part]]
-            return estimates(costs[part], controls)
+            of_part = pairs[part]
+            return estimates(costs[part], sides.control(of_part, self._p) if sides else [None] * len(of_part))
 
         parts = [slice(start, start + _FITTED) for start in range(0, len(some), _FITTED)]
         found = self._engine.workers.each(work, parts)
@@ -152,6 +152,8 @@ class PairCosts(Collector):
 
 def _is_flat(ends: Doubles, largest: Doubles) -> bool:
     """Whether float32 left no difference between the points of a dataset, so far are they from zero."""
+    if largest.max() <= _FAR:
+        return False
     return bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
 
 

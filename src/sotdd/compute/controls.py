@@ -104,17 +104,16 @@ class Lengths:
         return bool(np.isfinite(self.even).all() and np.isfinite(self.between) and np.isfinite(self.mean).all())
 
     def columns(self, values: Doubles, weights: Doubles) -> Doubles:
-        """Even moments and variance between classes, less their means over directions, (k, L).
+        """Even moments and variance between classes, less their means over directions, (L, 4); zeros for heavy tails.
 
         From the values (L, 5) that the engine gave.
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            even = [
-                _centre(weights * moments, mean)
-                for moments, mean, light in zip(values[:, 2:].T, self.even, self.light, strict=True)
-                if light
-            ]
-            return np.stack([*even, _centre(weights * values[:, 1], self.between)])
+        found = np.zeros((len(values), 4))
+        for column, light in enumerate(self.light.tolist()):
+            if light:
+                found[:, column] = _centre(weights * values[:, 2 + column], self.even[column])
+        found[:, 3] = _centre(weights * values[:, 1], self.between)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,88 +149,86 @@ class ControlValues:
 
 
 @dataclass(frozen=True, eq=False)
-class ControlSide:
-    """One side of a comparison: its values, and what each projection counts by (L,)."""
+class ControlSides:
+    """The sides of comparisons: what the controls of each are made of, and what each projection counts by (L,)."""
 
-    made_of: ControlValues
+    made_of: Sequence[ControlValues]
     weights: Doubles
 
+    def control(self, pairs: Sequence[tuple[int, int]], p: float) -> list[Controls | None]:
+        """The controls that both sides of each pair allow; None where they allow nothing."""
+        columns = np.zeros((len(pairs), len(self.weights), 3 + 2 + 2 * 4))
+        directions = all(side.lengths is not None for side in self.made_of)
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+            labelled = self._write_labels(pairs, p, columns[:, :, :3])
+            if directions:
+                self._write_directions(pairs, columns[:, :, 3:])
+        fits = directions and len(self.weights) >= FEWEST_FITTED  # few projections cannot tell coefficients
+        return [
+            Controls(found, label, directions) if label or fits else None
+            for found, label in zip(columns, labelled, strict=True)
+        ]
+
+    def _write_labels(self, pairs: Sequence[tuple[int, int]], p: float, out: Doubles) -> list[bool]:
+        """Write label controls (P, L, 3) of some pairs; returns which have any."""
+        labels = np.zeros(out.shape)
+        places = [(self.made_of[i].places, self.made_of[j].places) for i, j in pairs]
+        written = [_control_labels(a, b, p, found) for (a, b), found in zip(places, labels, strict=True)]
+        # The gap between means is left out where it is rounding beside the variances, as of the same points under other
+        # labels: what is left of it would be fitted to the costs, last bits and all.
+        gaps, variances = (np.abs(labels[:, :, column]).max(axis=1) for column in (1, 2))
+        labels[~(gaps > _ROUNDING**2 * variances), :, 1] = 0.0
+        np.multiply(labels, self.weights[:, None], out=out)
+        return written
+
+    def _write_directions(self, pairs: Sequence[tuple[int, int]], out: Doubles) -> None:
+        """Write direction controls (P, L, 10) of some pairs: the weights, the gap of means, and what each side adds."""
+        means, even, values, columns = self._by_direction
+        i, j = np.array([sorted(pair, key=lambda side: tuple(even[side])) for pair in pairs]).T  # whichever comes first
+        apart = means[i] - means[j]
+        expected = np.einsum("pd,pd->p", apart, apart)[:, None]
+        gaps = _centre(self.weights * (values[i] - values[j]) ** 2, expected)
+        gaps[np.abs(gaps).max(axis=1) <= _ROUNDING**2 * np.maximum(even[i, 0], even[j, 0])] = 0.0
+        out[:, :, 0], out[:, :, 1] = _centre(self.weights, 1.0), gaps
+        out[:, :, 2:6], out[:, :, 6:] = columns[i], columns[j]
+
     @kept_property
-    def columns(self) -> Doubles:
-        """(k, L) what it adds to the controls of directions."""
-        assert self.made_of.lengths is not None
-        assert self.made_of.values is not None
-        return self.made_of.lengths.columns(self.made_of.values, self.weights)
+    def _by_direction(self) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+        """Of each side its mean (S, d) over √d, what it expects (S, 4), its projected mean (S, L) and what it adds."""
+        known = [(side.lengths, side.values) for side in self.made_of if side.lengths and side.values is not None]
+        means = np.stack([lengths.mean / math.sqrt(lengths.dimensions) for lengths, _ in known])
+        even = np.array([(*lengths.even, lengths.between) for lengths, _ in known])
+        columns = np.stack([lengths.columns(values, self.weights) for lengths, values in known])
+        return means, even, np.stack([values[:, 0] for _, values in known]), columns
 
 
-def control_pair(a: ControlSide, b: ControlSide, p: float) -> Controls | None:
-    """The controls that both sides allow; None where they allow nothing."""
-    one, other = a.made_of, b.made_of
-    label = None
-    if one.places is not None and other.places is not None and one.places.shape == other.places.shape:
-        label = _control_labels(one.places, other.places, p)
-    directions = one.lengths is not None and other.lengths is not None
-    if label is None and not (directions and len(a.weights) >= FEWEST_FITTED):
-        return None  # directions are controlled by coefficients, which few projections cannot tell
-    with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-        rows = [] if label is None else [a.weights * _leave_out_rounding(label)]
-        rows += _control_directions(a, b) if directions else []
-        return Controls(np.concatenate(rows).T, label is not None, directions)
-
-
-def _control_labels(a: NDArray[np.floating], b: NDArray[np.floating], p: float) -> Doubles | None:
-    """Label controls (3, L) of two sides; None where float32 leaves too little of them.
+def _control_labels(
+    a: NDArray[np.floating] | None, b: NDArray[np.floating] | None, p: float, out: Doubles
+) -> bool:
+    """Write label controls (L, 3) of two sides; returns False where they have none, or float32 leaves too little.
 
     Under wild draws of the label law places are large, and the gap between two that are nearly the same is rounding.
     """
     from sotdd.compute.kernels.moments import gaussian_gaps
 
+    if a is None or b is None or a.shape != b.shape:
+        return False
     wide_a, wide_b = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if a.dtype == np.float32:
-            gaps, rounding = np.abs(wide_a - wide_b), _HALF_UNIT * np.maximum(np.abs(wide_a), np.abs(wide_b))
-            if float(np.mean((gaps + rounding) ** 2)) > (1 + _TOLERATED) * float(np.mean(gaps**2)):
-                return None
-        columns = np.empty((len(a), 3))
-        gaussian_gaps(wide_a, wide_b, p, columns)
-    return np.ascontiguousarray(columns.T)
+    if a.dtype == np.float32:
+        gaps, rounding = np.abs(wide_a - wide_b), _HALF_UNIT * np.maximum(np.abs(wide_a), np.abs(wide_b))
+        if float(np.mean((gaps + rounding) ** 2)) > (1 + _TOLERATED) * float(np.mean(gaps**2)):
+            return False
+    gaussian_gaps(wide_a, wide_b, p, out)
+    return True
 
 
-def _control_directions(a: ControlSide, b: ControlSide) -> list[Doubles]:
-    """Direction controls of two sides: the weights, the gap between means, and what each side adds."""
-    known = [(side.made_of.lengths, side.made_of.values, side.columns) for side in (a, b)]
-    # Whichever comes first.
-    first, second = sorted(known, key=lambda one: (*one[0].even, one[0].between))  # type: ignore[union-attr]
-    (lengths, values, columns), (others, other_values, other_columns) = first, second
-    assert lengths is not None
-    assert others is not None
-    assert values is not None
-    assert other_values is not None
-    apart = lengths.mean - others.mean
-    gap = float(apart @ apart) / lengths.dimensions
-    gaps = _centre(a.weights * (values[:, 0] - other_values[:, 0]) ** 2, gap)
-    if np.abs(gaps).max() <= _ROUNDING**2 * max(lengths.even[0], others.even[0]):
-        gaps[:] = 0.0
-    return [_centre(a.weights, 1.0)[None], gaps[None], columns, other_columns]
-
-
-def _leave_out_rounding(label: Doubles) -> Doubles:
-    """Label controls (3, L), the gap between means left out where it is rounding beside the variances.
-
-    As of the same points under other labels: what is left of it would be fitted to the costs, last bits and all.
-    """
-    if np.abs(label[1]).max() > _ROUNDING**2 * np.abs(label[2]).max():
-        return label
-    return np.stack([label[0], np.zeros_like(label[1]), label[2]])
-
-
-def _centre(values: Doubles, mean: float) -> Doubles:
+def _centre(values: Doubles, mean: float | Doubles) -> Doubles:
     """A control less its mean over directions; zero where the two differ by rounding alone.
 
     In few dimensions a control may not vary at all: what rounding leaves of it would be fitted to the costs.
     """
     gap = values - mean
-    gap[np.abs(gap) <= _ROUNDING * abs(mean)] = 0.0
+    gap[np.abs(gap) <= _ROUNDING * np.abs(mean)] = 0.0
     return gap
 
 
@@ -248,7 +245,7 @@ def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws):
         return 0, False, None
-    label = type(laws.label) is Moments or isinstance(laws.more_terms(0, 1, 1), Polynomials)
+    label = type(laws.label) is Moments or isinstance(projections.draw(0, 1).terms, Polynomials)
     uniform = isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     dimensions = projections.n_features if uniform else None
     return _DEGREE if label or uniform else 0, label, dimensions

@@ -27,6 +27,9 @@ FEWEST_FITTED = 256
 # A control that varies by less than this share of its size does not vary: it cannot be told from the intercept.
 _CONSTANT = 1e-6
 
+# Controls beyond this size, or its inverse, are brought to size one, so that their squares stay in float64.
+_LARGE = 1e100
+
 # Added to the diagonal, by share of the trace: controls that nearly follow from others would turn the last
 # bits of a sum into digits of the result.
 _RIDGE = 1e-9
@@ -180,7 +183,7 @@ def estimates(costs: Doubles, controls: Sequence[Controls | None]) -> list[Estim
         if of_pair is None or not largest[row]:  # nothing is taken from the zero of a dataset and itself
             continue
         if of_pair.directions and count >= FEWEST_FITTED:
-            fitted[row] = of_pair.columns / unit
+            fitted[row] = of_pair.columns
         elif np.isfinite(of_pair.columns).all():
             left[row] -= of_pair.columns[:, 0] / unit
     if fitted:
@@ -220,19 +223,19 @@ def _find_implausible(plain: Doubles, left: Doubles) -> list[Remark | None]:
 def _find_residuals(costs: Doubles, columns: Sequence[Doubles]) -> Doubles:
     """Costs (P, L) less what columns (L, q) of each row say of it by least squares, with an intercept that stays.
 
-    Each of the folds goes by the coefficients of all others. Columns that do not vary, or are not finite, are left out,
-    and the others brought to size one.
+    Each of the folds goes by the coefficients of all others. Columns that do not vary, or are not finite, are left out.
     """
     count, width = costs.shape[1], max(part.shape[1] for part in columns) + 2
     padded = np.zeros((len(costs), -(-count // _FOLDS) * _FOLDS, width))  # rows of zeros add nothing to any product
     padded[:, :count, 0], padded[:, :count, -1] = 1.0, costs
     for row, part in enumerate(columns):
         padded[row, :count, 1 : 1 + part.shape[1]] = part
-    finite = np.isfinite(padded).all(axis=1, keepdims=True)
-    if not finite.all():
-        padded = np.where(finite, padded, 0.0)
-    sizes = np.frexp(np.abs(padded[:, :, 1:-1]).max(axis=1, keepdims=True))[1]
-    padded[:, :, 1:-1] = np.ldexp(padded[:, :, 1:-1], -sizes)  # so that their squares stay in float64
+    sizes = np.maximum(padded.max(axis=1), -padded.min(axis=1))
+    if not np.isfinite(sizes).all():
+        padded = np.where(np.isfinite(sizes)[:, None], padded, 0.0)
+        sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+    if not ((sizes == 0) | ((sizes > 1 / _LARGE) & (sizes < _LARGE))).all():
+        padded[:, :, 1:-1] = np.ldexp(padded[:, :, 1:-1], -np.frexp(sizes[:, None, 1:-1])[1])
     design = padded.reshape(len(costs), -1, _FOLDS, width).transpose(0, 2, 1, 3)  # (P, folds, rows, q + 2)
     products = design.transpose(0, 1, 3, 2) @ design
     whole = products.sum(axis=1)

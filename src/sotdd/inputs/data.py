@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise as neighbours
@@ -286,7 +287,7 @@ class LabelledData(Received):
     @property
     def n_features(self) -> int:
         """How many numbers make up a point, whatever its shape."""
-        return int(np.prod(self.point_shape, dtype=np.int64))
+        return math.prod(self.point_shape)
 
     @property
     def counts(self) -> NDArray[np.int64]:

@@ -297,14 +297,17 @@ class Tilted:
         self._check_features(n_features)
         if self.structured and n_features >= FEWEST_FEATURES:
             return TurnedDirections.draw(lambda: self.turn(rng, n_features), n_projections, n_features)
-        theta = rng.standard_normal((n_projections, n_features))
-        squares = np.einsum("ij,ij->i", theta, theta)
+        return self.lean(rng.standard_normal((1, n_projections, n_features)))
+
+    def lean(self, theta: NDArray[np.float64]) -> Directions:
+        """Stretch Gaussian vectors (K, B, d), of K draws, and bring them to length one, in place."""
+        squares = np.einsum("kij,kij->ki", theta, theta)
         along = theta @ self.basis.T
         theta += (along * (self.stretch - 1)) @ self.basis
         stretched = squares + along**2 @ (self.stretch**2 - 1)
-        theta /= np.sqrt(stretched)[:, None]
-        logs = np.log(self.stretch).sum() + 0.5 * n_features * np.log(squares / stretched)
-        return Directions(theta, importance=np.exp(logs))
+        theta /= np.sqrt(stretched)[..., None]
+        logs = np.log(self.stretch).sum() + 0.5 * theta.shape[2] * np.log(squares / stretched)
+        return Directions(theta.reshape(-1, theta.shape[2]), importance=np.exp(logs).ravel())
 
     def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
         """Draw one turn, tilted."""

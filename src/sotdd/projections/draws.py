@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -20,12 +21,13 @@ from sotdd.projections.directions import (
     Drawn,
     Hadamard,
     PointMap,
+    Sphere,
     Tilted,
     check_directions,
     unit_rows,
 )
 from sotdd.projections.labels import LabelLaw
-from sotdd.projections.moments import LabelTerms, Moments, draw_numbers, make_terms, moment_terms
+from sotdd.projections.moments import LabelTerms, Moments, Polynomials, draw_numbers, make_terms, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -56,7 +58,7 @@ class FurtherDraws:
     law: Moments | None
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    made: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=dict, kw_only=True)
+    made: dict[int, NDArray[np.float64]] = field(default_factory=dict, kw_only=True)
 
     @property
     def nbytes(self) -> int:
@@ -76,34 +78,32 @@ class FurtherDraws:
         own, first = LabelTerms.join([part.own for part in parts]), np.concatenate([part.first for part in parts])
         return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
 
-    def make(self, degree: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """What t and moments count by under the terms and the further draws, (B, 1 + J, 1 + k), and their orders.
-
-        The orders (B, 1 + J, k) of the moments are at most ``degree`` + 1, which stands for all beyond.
-        """
-        own, (count, draws) = _list_moments(self.own.weights, self.own.coefficients), self.first.shape[:2]
+    def make(self, degree: int) -> NDArray[np.float64]:
+        """What t and moments of orders 1, …, D and beyond count by, (B, D + 2, 1 + J), under the terms and each draw."""
+        (count, draws), width = self.first.shape[:2], degree + 2
         if self.law is None:
-            flat = self.second.reshape(count * draws, -1)
-            more = _list_moments(self.first.reshape(-1), flat)
+            counted = np.zeros((count, width, 1 + draws))
+            _count_orders(self.first[:, :, 0], self.second, counted[:, :, 1:])
         else:
-            first, second = (part.reshape(count * draws, -1) for part in (self.first, self.second))
-            more = unit_rows(first.copy()), self.law.orders.orders(second)
-        width = max(own[1].shape[1], more[1].shape[1])
-        counted, orders = np.zeros((count, 1 + draws, 1 + width)), np.zeros((count, 1 + draws, width), np.int64)
-        for which, (values, chosen) in ((slice(1), own), (slice(1, None), more)):
-            counted[:, which, : values.shape[1]] = values.reshape(count, -1, values.shape[1])
-            orders[:, which, : chosen.shape[1]] = chosen.reshape(count, -1, chosen.shape[1])
-        return counted, np.minimum(orders, degree + 1)
+            psi = unit_rows(self.first.reshape(count * draws, -1).copy())
+            orders = np.minimum(self.law.orders.orders(self.second.reshape(count * draws, -1)), degree + 1)
+            places = np.arange(count)[:, None] * (width * (1 + draws)) + np.arange(1, 1 + draws)
+            places = places.reshape(-1, 1) + orders * (1 + draws)
+            flat = np.bincount(places.ravel(), psi[:, 1:].ravel(), count * width * (1 + draws))
+            counted = flat.reshape(count, width, 1 + draws)
+            counted[:, 0, 1:] = psi[:, 0].reshape(count, draws)
+        _count_orders(self.own.weights[:, None], self.own.coefficients[:, None], counted[:, :, :1])
+        return counted
 
 
-def _list_moments(
-    weights: NDArray[np.float64], coefficients: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """What t and moments count by (B, 1 + k) in polynomials, lowest order first, and the orders of these (B, k)."""
-    used = coefficients[:, 1:] != 0
-    orders = np.argsort(~used, axis=1, kind="stable")[:, : int(used.sum(axis=1).max())] + 1
-    scale = np.array([math.factorial(order) for order in range(coefficients.shape[1])], np.float64)
-    return np.column_stack([weights, np.take_along_axis(coefficients * scale, orders, axis=1)]), orders
+def _count_orders(
+    weights: NDArray[np.float64], coefficients: NDArray[np.float64], counted: NDArray[np.float64]
+) -> None:
+    """Write what polynomials with these weights (B, J) and coefficients (B, J, q) count orders by, (B, D + 2, J)."""
+    width = min(coefficients.shape[2], counted.shape[1] - 1)
+    scale = np.array([math.factorial(order) for order in range(width)], np.float64)
+    counted[:, :width] = (coefficients[:, :, :width] * scale).transpose(0, 2, 1)
+    counted[:, 0] = weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,34 +173,28 @@ class Laws:
     @serial_blas.hold()
     def blocks(self, first: int, last: int) -> Block:
         """Draw blocks first, …, last - 1 together: each from generators that depend on nothing else."""
-        terms = self._terms(self._generators(Stream.LABEL_TERMS, first, last), BLOCK)
-        numbers = range(self.first_block + first, self.first_block + last)
-        return Block(_join([self._draw_directions(number) for number in numbers]), terms)
+        numbers = self._number(first, last)
+        if type(self.label) is Moments:  # a law of a user's own may draw otherwise
+            return Block(self._draw_directions(numbers), _draw_terms(self.label, self.seed, numbers))
+        return Block(self._draw_directions(numbers), self._draw_own_terms(Stream.LABEL_TERMS, numbers, BLOCK))
 
     def draw_more(self, block: Block, first: int, count: int) -> Block:
         """The projections from block ``first`` on with ``count`` further draws of the label law for each."""
-        last = first - (-len(block) // BLOCK)
+        numbers, law = self._number(first, first - (-len(block) // BLOCK)), None
         if type(self.label) is Moments:
-            law: Moments | None = self.label
-            numbers = draw_numbers(self.label, self._generators(Stream.MORE_LABEL_TERMS, first, last), count * BLOCK)
+            law = self.label
+            made = draw_numbers(law, _generators(self.seed, Stream.MORE_LABEL_TERMS, numbers), count * BLOCK)
         else:
-            law, more = None, self.more_terms(first, last, count)
-            numbers = more.weights[:, None], more.coefficients
-        both = (part[: count * len(block)].reshape(len(block), count, -1) for part in numbers)
+            more = self._draw_own_terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK)
+            made = more.weights[:, None], more.coefficients
+        both = (part[: count * len(block)].reshape(len(block), count, -1) for part in made)
         return replace(block, draws=FurtherDraws(block.terms, law, *both))
 
-    def more_terms(self, first: int, last: int, count: int) -> LabelTerms:
-        """``count`` further draws of the label law for each projection of these blocks, independent of all others."""
-        return self._terms(self._generators(Stream.MORE_LABEL_TERMS, first, last), count * BLOCK)
+    def _number(self, first: int, last: int) -> range:
+        return range(self.first_block + first, self.first_block + last)
 
-    def _generators(self, stream: Stream, first: int, last: int) -> list[np.random.Generator]:
-        numbers = range(self.first_block + first, self.first_block + last)
-        return [generator(self.seed, stream, number) for number in numbers]
-
-    def _terms(self, generators: Sequence[np.random.Generator], count: int) -> LabelTerms:
-        if type(self.label) is Moments:  # a law of a user's own may draw otherwise
-            return make_terms(self.label, *draw_numbers(self.label, generators, count))
-        name = type(self.label).__name__
+    def _draw_own_terms(self, stream: Stream, numbers: range, count: int) -> LabelTerms:
+        generators, name = _generators(self.seed, stream, numbers), type(self.label).__name__
         return LabelTerms.join([LabelTerms.check(self.label.draw(rng, count), name, count) for rng in generators])
 
     def describe(self) -> Mapping[str, object]:
@@ -222,13 +216,18 @@ class Laws:
         structured = isinstance(law, Hadamard) or (isinstance(law, Tilted) and law.structured)
         return turn_size(self.n_features) if structured and self.n_features >= FEWEST_FEATURES else None
 
-    def _draw_directions(self, block: int) -> Drawn:
-        size = self.turn_size
+    def _draw_directions(self, numbers: range) -> Drawn:
+        law, size, d = self.directions, self.turn_size, self.n_features
         if size is not None:
-            number, place = divmod(block * BLOCK, size)
-            return TurnedDirections(((self._turn(number), place, place + BLOCK),), self.n_features)
-        drawn = self.directions.draw(generator(self.seed, Stream.DIRECTIONS, block), BLOCK, self.n_features)
-        return check_directions(drawn, self.directions, BLOCK, self.n_features)
+            places = [divmod(number * BLOCK, size) for number in numbers]
+            parts = [TurnedDirections(((self._turn(turn), at, at + BLOCK),), d) for turn, at in places]
+            return TurnedDirections.join(parts)
+        if d < FEWEST_FEATURES and type(law) in (Sphere, Hadamard, Tilted):
+            normals = _draw_normals(self.seed, numbers, d).copy()
+            drawn = law.lean(normals) if isinstance(law, Tilted) else Directions(unit_rows(normals.reshape(-1, d)))
+            return Directions(drawn.theta.astype(np.float32), importance=drawn.importance)
+        generators = _generators(self.seed, Stream.DIRECTIONS, numbers)
+        return _join([check_directions(law.draw(rng, BLOCK, d), law, BLOCK, d) for rng in generators])
 
     def _turn(self, number: int) -> Turn:
         """A turn, which the blocks in it share; where threads draw one at the same time, they all take the first."""
@@ -248,6 +247,25 @@ class Laws:
     def __getstate__(self) -> dict[str, object]:
         """What is drawn again rather than copied stays behind."""
         return {name: value for name, value in self.__dict__.items() if name != "_turns"}
+
+
+# Most calls draw with the same seed: what the last ones drew of few features is kept.
+
+
+@lru_cache(maxsize=4)
+def _draw_normals(seed: int, numbers: range, n_features: int) -> NDArray[np.float64]:
+    """Normal numbers (K, 64, d) that the directions of some blocks are made of."""
+    return np.stack([rng.standard_normal((BLOCK, n_features)) for rng in _generators(seed, Stream.DIRECTIONS, numbers)])
+
+
+@lru_cache(maxsize=4)
+def _draw_terms(law: Moments, seed: int, numbers: range) -> Polynomials:
+    """The label terms of some blocks."""
+    return make_terms(law, *draw_numbers(law, _generators(seed, Stream.LABEL_TERMS, numbers), BLOCK))
+
+
+def _generators(seed: int, stream: Stream, numbers: range) -> list[np.random.Generator]:
+    return [generator(seed, stream, number) for number in numbers]
 
 
 @dataclass(frozen=True, eq=False)

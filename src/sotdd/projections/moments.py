@@ -74,14 +74,14 @@ class ZeroTruncatedPoisson(Law, name="zero-truncated Poisson"):
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        orders = np.empty(uniforms.shape, np.int64)
-        for column, rate in enumerate(self._rates(uniforms.shape[1])):
-            known, guide = cumulative_poisson(rate, self.max_order), _guide_poisson(rate, self.max_order)
-            reached = guide[(uniforms[:, column] * len(guide)).astype(np.int64)]
-            unclear = np.flatnonzero(reached < 0)
-            reached[unclear] = np.searchsorted(known, uniforms[unclear, column], "right")
-            orders[:, column] = reached + 1
-        return np.minimum(orders, self.max_order or HIGHEST_ORDER)
+        rates = self._rates(uniforms.shape[1])
+        guides = np.concatenate([_guide_poisson(rate, self.max_order) for rate in rates])
+        orders = guides[(uniforms * _PARTS).astype(np.int64) + _PARTS * np.arange(len(rates))]
+        for column, rate in enumerate(rates):
+            unclear = np.flatnonzero(orders[:, column] == 0)
+            known = cumulative_poisson(rate, self.max_order)
+            orders[unclear, column] = np.searchsorted(known, uniforms[unclear, column], "right") + 1
+        return np.minimum(orders, self.max_order or HIGHEST_ORDER, out=orders)
 
     def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
         """P(order <= 1), P(order <= 2), … of each moment."""
@@ -111,9 +111,9 @@ def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.
 
 @cache
 def _guide_poisson(rate: float, max_order: int | None) -> NDArray[np.int64]:
-    """How many of these probabilities lie below each part of the unit interval; -1 for parts that one of them is in."""
+    """The order that each part of the unit interval stands for; 0 for parts that a cumulative probability is in."""
     edges = np.searchsorted(cumulative_poisson(rate, max_order), np.arange(_PARTS + 1) / _PARTS, "right")
-    return np.where(edges[:-1] == edges[1:], edges[:-1], -1)
+    return np.where(edges[:-1] == edges[1:], edges[:-1] + 1, 0)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
-from sotdd.compute.controls import ControlSide, ControlValues, control_pair
+from sotdd.compute.controls import ControlSides, ControlValues
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator, estimate_distance
 from sotdd.projections.recipe import Projections
@@ -182,8 +182,7 @@ class Sketch(Received):
         scaled = () if self.scaler is None else self.scaler.remarks
         controlled = None
         if not plain and self.controls is not None and other.controls is not None:
-            a, b = (ControlSide(one, self.weights) for one in (self.controls, other.controls))
-            controlled = control_pair(a, b, order)
+            [controlled] = ControlSides([self.controls, other.controls], self.weights).control([(0, 1)], order)
         result = estimate_distance(
             self,
             other,

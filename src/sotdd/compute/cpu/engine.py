@@ -19,16 +19,18 @@ from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,
     Layout,
+    Made,
     Rows,
     find_class_terms,
     fit_chunk,
     lay_out,
-    point_sums,
     project,
     scale_rows,
     sort_classes,
     sort_rows,
     split_costs,
+    sum_points,
+    sum_share,
 )
 from sotdd.compute.cpu.workers import Draws, Workers
 from sotdd.compute.engine import (
@@ -50,18 +52,18 @@ from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
 _Item = TypeVar("_Item")
 
-# Shares that sums over the points of a dataset are made in.
-_SHARES = 16
+# Shares that sums over the points of a dataset are made in, at most, and values that each has at least.
+_SHARES, _SHARE_VALUES = 16, 1 << 18
 
 # What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
 # multiplications; blocks of draws; rows of places.
-_ITEM_PRODUCTS, _DRAWN, _PLACES = 1 << 25, 4, 128
+_ITEM_PRODUCTS, _DRAWN, _PLACES = 1 << 25, 4, 64
 
 # Rows are finished in about this many pieces per thread, of no more than so many values.
 _ITEMS, _MOST_VALUES = 4, 1 << 20
@@ -109,33 +111,29 @@ class CpuEngine:
         valid until the next chunk, and feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
-        layouts = lay_out(datasets, chunk, degree, draws)
+        layouts = lay_out(datasets, chunk, degree)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
         drawn = Draws(self.workers, projections, draws, _DRAWN)
         for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
-            part = slice(start, start + len(block))
-            terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
+            here = slice(start, start + len(block))
+            self._project(layouts, here, block.features, projections.scaler, tile)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            controlled = [layout for layout in layouts if len(layout.values)]
-            # Copies, since the next chunk goes to the same place.
-            places = [layout.places[: len(block)].copy() for layout in controlled]
-            values = [layout.values[: len(block)].copy() for layout in controlled]
-            yield Sorted(part, rows, block, terms, places, values)
+            if before_sorting is not None:
+                before_sorting(Projected(self, here, block, rows))
+            yield self._sort(layouts, here, block) if sort else Sorted(here, rows, block, [], [], [])
 
     def expect(self, projections: Projections, draws: int) -> None:
         """Do nothing yet: draws take little beside what this engine does."""
 
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
-        """Sums over the scaled points of each dataset: all threads on a large one, one to each of the small ones."""
-        shares = [_share_blocks(data) for data in datasets]
-        small = [number for number, parts in enumerate(shares) if len(parts) == 1]
-        of_small = self.workers.each(lambda number: point_sums(datasets[number], scaler, shares[number], map), small)
-        sums = dict(zip(small, of_small, strict=True))
-        for number, data in enumerate(datasets):
-            if number not in sums:
-                sums[number] = point_sums(data, scaler, shares[number], self.workers.each)
-        return [sums[number] for number in range(len(datasets))]
+        """Sums over the scaled points of each dataset."""
+        shares = [(data, blocks) for data in datasets for blocks in _share_blocks(data)]
+        found = self.workers.each(lambda share: sum_share(*share, scaler), shares)
+        return [
+            sum_points(data, [part for (owner, _), part in zip(shares, found, strict=True) if owner is data])
+            for data in datasets
+        ]
 
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
         """W_p^p (B, P) of every pair of datasets: threads take a pair each, or some rows where there is one pair."""
@@ -160,28 +158,20 @@ class CpuEngine:
     def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
         """What `Sorted` has as places and values, of one dataset whose class moments are known."""
         mean, covariance, even = moments.mean, moments.covariance, moments.even
-        counted, orders = self._make_draws(block, mean.shape[1] - 1)
-        wide = np.zeros((*counted.shape[:2], mean.shape[1] + 1))  # orders beyond are in the last column
-        wide[:, :, 0] = counted[:, :, 0]
-        lines, draws = np.ogrid[: wide.shape[0], : wide.shape[1]]
-        for moment in range(orders.shape[2]):
-            wide[lines, draws, orders[:, :, moment]] += counted[:, :, moment + 1]
-        terms = wide[:, :, :-1]
+        terms = self._make_draws(block, mean.shape[1] - 1)[:, :-1].transpose(0, 2, 1)
         within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - covariance[:, 0, 0])
         variances = ((terms @ covariance) * terms).sum(axis=2) + terms[:, :, 0] ** 2 * within[:, None]
         places = np.stack([(terms @ mean[:, :, None])[:, :, 0], np.sqrt(np.maximum(0.0, variances))], axis=2)
         return [places], [np.column_stack([mean[:, 0], covariance[:, 0, 0] + mean[:, 0] ** 2, even])]
 
-    def _make_draws(self, block: Block, degree: int) -> tuple[Doubles, NDArray[np.int64]]:
-        """What draws of the label law count moments by, and the orders of these, as `FurtherDraws.make` gives them."""
+    def _make_draws(self, block: Block, degree: int) -> Doubles:
+        """What moments count by under draws of the label law, as `FurtherDraws.make` gives it."""
         draws, count = block.draws, len(block)
         if draws is None or not degree:
-            return np.empty((count, 0, 1)), np.empty((count, 0, 0), np.int64)
+            return np.empty((count, degree + 2, 0))
         if degree not in draws.made:
             parts = [slice(start, start + _PLACES) for start in range(0, count, _PLACES)]
-            found = zip(*self.workers.each(lambda part: draws.part(part).make(degree), parts), strict=True)
-            counted, orders = (np.concatenate(made) for made in found)
-            draws.made[degree] = counted, orders
+            draws.made[degree] = np.concatenate(self.workers.each(lambda part: draws.part(part).make(degree), parts))
         return draws.made[degree]
 
     def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
@@ -238,32 +228,27 @@ class CpuEngine:
         """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
         return np.concatenate(parts)
 
-    def _project_and_sort(
-        self,
-        layouts: list[Layout],
-        here: slice,
-        block: Block,
-        scaler: Scaler | None,
-        tile: int,
-        before_sorting: Callable[[Projected], None] | None,
-        sort: bool,
-    ) -> list[Doubles]:
-        """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
-        total = len(block) * sum(layout.data.n_points for layout in layouts)
-        values = min(max(ITEM_VALUES, total // (_ITEMS * self.workers.count)), _MOST_VALUES)
-        parts = [(layout, part) for layout in layouts for part in _cut_rows(len(block), layout.data.n_points, values)]
-        self._project(layouts, here, block.features, scaler, tile)
-        if before_sorting is not None:
-            rows = [layout.rows[: len(block)] for layout in layouts]
-            before_sorting(Projected(self, here, block, rows))
-        if not sort:
-            return []
+    def _sort(self, layouts: list[Layout], here: slice, block: Block) -> Sorted:
+        """Turn feature projections of every dataset into sorted data point projections."""
         further = self._make_draws(block, max((layout.degree for layout in layouts), default=0))
-        terms = self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
-        return [
-            np.concatenate([part for (owner, _), part in zip(parts, terms, strict=True) if owner is layout])
-            for layout in layouts
+        made = [Made.room_for(layout, len(block), further.shape[2]) for layout in layouts]
+        values = self._size_item(len(block) * sum(layout.data.n_points for layout in layouts), ITEM_VALUES)
+        parts = [
+            (layout, found, part)
+            for layout, found in zip(layouts, made, strict=True)
+            for part in _cut_rows(len(block), layout.data.n_points, min(values, _MOST_VALUES))
         ]
+        self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
+        rows = [layout.rows[: len(block)] for layout in layouts]
+        for layout, seen, found in zip(layouts, rows, made, strict=True):
+            _refuse_lost_rows(layout, seen, found.terms, block.terms, here.start)
+        controlled = [found for found in made if len(found.values)]
+        places, controls = [found.places for found in controlled], [found.values for found in controlled]
+        return Sorted(here, rows, block, [found.terms for found in made], places, controls)
+
+    def _size_item(self, total: int, least: int) -> int:
+        """How much of some work a thread takes at a time: each comes back for more a few times."""
+        return max(least, -(-total // (_ITEMS * self.workers.count)))
 
     def _project(self, layouts: list[Layout], here: slice, drawn: Drawn, scaler: Scaler | None, tile: int) -> None:
         """Fill the rows of every dataset with feature projections, in the order of its points."""
@@ -271,20 +256,24 @@ class CpuEngine:
         if isinstance(drawn, Directions):
             with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        items: list[tuple[Layout, LabelledData, list[slice]]] = []
+        fresh = [layout for layout in layouts if layout.twin is None and isinstance(layout.data, LabelledData)]
         for layout in layouts:
-            data, out = layout.data, layout.rows[:count]
-            if isinstance(data, ProjectedPoints):
-                out[...] = data.rows[here]
-            elif layout.twin is None:
-                blocks = data.blocks()
-                size = 1 + _ITEM_PRODUCTS // (count * data.n_features * (blocks[0].stop - blocks[0].start))
-                items += [(layout, data, blocks[first : first + size]) for first in range(0, len(blocks), size)]
+            if isinstance(layout.data, ProjectedPoints):
+                layout.rows[:count] = layout.data.rows[here]
+        total = sum(count * layout.data.n_points * layout.data.n_features for layout in fresh)
+        products = self._size_item(total, _ITEM_PRODUCTS)
+        items: list[tuple[Layout, list[slice]]] = []
+        for layout in fresh:
+            blocks = layout.data.blocks()
+            size = max(1, products // (count * layout.data.n_features * (blocks[0].stop - blocks[0].start)))
+            items += [(layout, blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
-        def work(item: tuple[Layout, LabelledData, list[slice]]) -> None:
-            layout, data, blocks = item
-            for points in blocks:
-                project(scale_rows(data.rows(points), scaler, data.name), drawn, tile, layout.rows[:count], points)
+        def work(item: tuple[Layout, list[slice]]) -> None:
+            layout, blocks = item
+            first, data = blocks[0].start, layout.data
+            points = scale_rows(data.rows(slice(first, blocks[-1].stop)), scaler, data.name)
+            for block in blocks:
+                project(points[block.start - first : block.stop - first], drawn, tile, layout.rows[:count], block)
 
         self.workers.each(work, items)
         for layout in layouts:
@@ -298,41 +287,48 @@ class CpuEngine:
 def _share_blocks(data: LabelledData) -> list[list[slice]]:
     """Blocks of points in a few shares, which depend on the data alone, so that sums have the same bits."""
     blocks = data.blocks()
-    size = max(1, -(-len(blocks) // _SHARES))
+    size = max(-(-len(blocks) // _SHARES), _SHARE_VALUES // (data.n_features * (blocks[0].stop - blocks[0].start)), 1)
     return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
 def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slice]:
     """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
-    size = max(1, values // n_points)
+    size = -(-count // -(-count * n_points // values))  # all of about the same size
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _finish(
-    layout: Layout, part: slice, block: Block, further: tuple[Doubles, NDArray[np.int64]], start: int
-) -> Doubles:
-    """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
-    rows, drawn, first = layout.rows[part], block.terms.part(part), start + part.start
-    how = layout.order, layout.offsets, drawn.limit, layout.degree, further[0][part], further[1][part]
-    fused = isinstance(drawn, Polynomials)
-    terms = np.empty((len(rows), len(layout.offsets) - 1 if fused else 0))
-    made = rows, layout.places[part], layout.values[part], terms
-    moment_kernels.group_rows(rows, *how, drawn.weights, drawn.coefficients, *made)
+def _finish(layout: Layout, made: Made, part: slice, block: Block, further: Doubles, start: int) -> None:
+    """Turn some rows of feature projections into sorted data point projections, and write the class terms.
+
+    Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
+    """
+    rows, terms, drawn, fused = layout.rows[part], made.terms[part], block.terms, isinstance(block.terms, Polynomials)
+    how = layout.order, layout.offsets, drawn.limit, layout.degree, further[part]
+    out = rows, made.places[part], made.values[part], terms if fused else terms[:, :0]
+    moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out)
     if not fused:
-        terms = find_class_terms(rows, layout.offsets, drawn)
-    fits = (np.abs(terms) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
-    if not fits.all():
-        line = int(np.argmin(fits))
-        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, first + line)
-    if not fused:
+        drawn = drawn.part(part)
+        terms[...] = find_class_terms(rows, layout.offsets, drawn)
+        _refuse_bad_terms(layout, rows, terms, drawn, start + part.start)
         kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)
     else:
         sort_rows(rows)
+
+
+def _refuse_lost_rows(layout: Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:
+    """Refuse rows, now sorted, that are not finite; sorted values carry that at their ends."""
+    _refuse_bad_terms(layout, rows, terms, drawn, start)
     edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
-    # Sorted values carry anything that is not finite at their ends.
-    finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
+    finite = np.isfinite(rows[:, [*edges[:-1], *(edges[1:] - 1)]])
     if not finite.all():
-        raise describe_overflow(layout.data.name, first + int(np.argmin(finite)))
-    return terms
+        raise describe_overflow(layout.data.name, start + int(np.argmin(finite.all(axis=1))))
+
+
+def _refuse_bad_terms(layout: Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:
+    """Refuse class terms that rows cannot be shifted by; these rows are still as they were."""
+    fits = np.abs(terms) < LARGEST_TERM  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits.all(axis=1)))
+        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, start + line)

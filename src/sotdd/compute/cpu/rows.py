@@ -36,10 +36,9 @@ _TILE = 4 * BLOCK
 _TILE_BYTES = 128 << 20
 _DRAW_BYTES = 64 << 20
 
-# How many tiles are in memory at a time: points are converted to float32 once for all of them. Of few points twice as
-# many, in no more than this.
+# How many tiles are in memory at a time: points are converted to float32 once for all of them. Twice as many where they
+# take no more than two of many points.
 _TILES = 2
-_FEW_BYTES = 32 << 20
 
 # Values that a thread works on at a time: with their copies, a second-level cache's worth.
 ITEM_VALUES = 1 << 17
@@ -71,8 +70,12 @@ def project(features: Rows, drawn: Drawn, tile: int, rows: Rows, points: slice) 
         if not isinstance(drawn, Directions):
             out[...] = drawn(features)
             return
-        for start in range(0, len(out), tile):
-            np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
+        whole = len(out) // tile * tile
+        if whole:  # in one call, though each tile is a product of its own
+            tiles = drawn.theta[:whole].reshape(-1, tile, drawn.theta.shape[1])
+            np.matmul(tiles, features.T, out=rows[:whole].reshape(-1, tile, rows.shape[1])[:, :, points])
+        if whole < len(out):
+            np.matmul(drawn.theta[whole:], features.T, out=out[whole:])
         if drawn.clamp is not None:
             np.clip(out, np.float32(-drawn.clamp), np.float32(drawn.clamp), out=out)
 
@@ -175,24 +178,39 @@ class Layout:
     order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
     degree: int  # of the class moments that controls are made of; 0 for none
-    places: Doubles  # (chunk, 1 + J, 2) and
-    values: Doubles  # (chunk, 5), as `Sorted` has them; empty where nobody asks
-    by_class: bool = False  # whether each class is sorted on its own
-    twin: int | None = None  # an earlier dataset with the same features, if there is one
+    by_class: bool  # whether each class is sorted on its own
+    twin: int | None  # an earlier dataset with the same features, if there is one
 
 
-def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, draws: int) -> list[Layout]:
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What is made of a dataset under one chunk beside its rows, as `Sorted` has it."""
+
+    terms: Doubles  # (B, C)
+    places: Doubles  # (B, 1 + J, 2), and
+    values: Doubles  # (B, 5); both empty where nobody asks
+
+    @classmethod
+    def room_for(cls, layout: Layout, count: int, draws: int) -> Made:
+        """Room for this many projections, with so many draws of label terms each."""
+        controlled = count if layout.degree else 0
+        return cls(
+            np.empty((count, len(layout.offsets) - 1)), np.empty((controlled, draws, 2)), np.empty((controlled, 5))
+        )
+
+
+def lay_out(datasets: Sequence[Seen], chunk: int, degree: int) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
-    for seen in datasets:
-        data, by_class = (seen.data, True) if isinstance(seen, ByClass) else (seen, False)
-        rows, twin = np.empty((chunk, data.n_points), np.float32), None
-        if isinstance(data, LabelledData):
-            twin = _find_twin(data, [layout.data for layout in layouts])
+    whole = [(seen.data, True) if isinstance(seen, ByClass) else (seen, False) for seen in datasets]
+    # One piece of memory, large enough for large pages: threads wait for each other where they get new ones.
+    memory, used = np.empty(chunk * sum(data.n_points for data, _ in whole), np.float32), 0
+    for data, by_class in whole:
+        rows = memory[used : used + chunk * data.n_points].reshape(chunk, data.n_points)
+        used += rows.size
+        twin = _find_twin(data, [layout.data for layout in layouts]) if isinstance(data, LabelledData) else None
         wanted = degree if isinstance(data, LabelledData) and not by_class else 0
-        places = np.empty((chunk if wanted else 0, 1 + draws if draws else 0, 2))
-        values = np.empty((len(places), 5))
-        layouts.append(Layout(data, *group_points(data), rows, wanted, places, values, by_class, twin))
+        layouts.append(Layout(data, *group_points(data), rows, wanted, by_class, twin))
     return layouts
 
 
@@ -219,7 +237,7 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
     n_points, size = max(1, sum(distinct.values())), projections.turn_size
     by_rows, by_draws = _TILE_BYTES // (4 * n_points), _DRAW_BYTES // (8 * projections.n_features * _TILES)
     tile = max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
-    few = 8 * _TILES * tile * n_points <= _FEW_BYTES
+    few = 8 * _TILES * tile * n_points <= _TILES * _TILE_BYTES
     chunk = -(-wanted // tile) * tile if wanted else (1 + few) * _TILES * tile
     if size is not None and not wanted:  # a turn's projections share most of their work: all of it, or a power of two
         fitting = _TILES * _TILE_BYTES // (4 * n_points)
@@ -234,30 +252,25 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
 # ------------------------------------------------------------------ sums over points
 
 
-def point_sums(
-    data: LabelledData,
-    scaler: Scaler | None,
-    shares: Sequence[Sequence[slice]],
-    each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
-) -> PointSums:
-    """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares."""
-    lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
-    for part in data.feature_parts():
-
-        def add_up(blocks: Sequence[slice], part: slice = part) -> tuple[Doubles, Doubles]:
-            by_class = np.zeros((len(data.classes), part.stop - part.start))
-            powers = np.zeros(3 if part.start == 0 else 0)  # lengths of points are summed once
+def sum_share(data: LabelledData, blocks: Sequence[slice], scaler: Scaler | None) -> list[tuple[Doubles, Doubles]]:
+    """Of each part of the features, |x|², |x|⁴ and |x|⁶ summed over some points, once, and the sums of each class."""
+    found = []
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+        for part in data.feature_parts():
+            powers, by_class = np.zeros(0 if found else 3), np.zeros((len(data.classes), part.stop - part.start))
             for block in blocks:
-                norm_sums(
-                    scale_rows(data.rows(block), scaler, data.name), data.codes[block], powers, part.start, by_class
-                )
-            return powers, by_class
+                points = scale_rows(data.rows(block), scaler, data.name)
+                norm_sums(points, data.codes[block], powers, part.start, by_class)
+            found.append((powers, by_class))
+    return found
 
-        by_class = np.zeros((len(data.classes), part.stop - part.start))
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
-            for powers, of_share in each(add_up, shares):
-                by_class += of_share
-                lengths[: len(powers)] += powers
-            total[part] = by_class.sum(axis=0)
+
+def sum_points(data: LabelledData, shares: Sequence[Sequence[tuple[Doubles, Doubles]]]) -> PointSums:
+    """Sums over the points of a dataset from those of its shares, added up in their order."""
+    total, between = [], 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for number in range(len(shares[0])):
+            by_class = sum(share[number][1] for share in shares)
+            total.append(np.sum(by_class, axis=0))
             between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
-    return PointSums(lengths, total, between)
+        return PointSums(sum(share[0][0] for share in shares), np.concatenate(total), between)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
+from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
 from sotdd.basics.checks import check_count
@@ -27,32 +30,54 @@ def _begin_thread() -> None:
 
 
 class Workers:
-    """A pool of threads for the time of a ``with`` block.
+    """Threads for the time of a ``with`` block.
 
     By default as many as BLAS may use in this process and never more than it has cores, so that
     ``OPENBLAS_NUM_THREADS`` and ``threadpoolctl.threadpool_limits`` hold here too; callers at the
-    same time share them.
+    same time share them. A thread that leaves compiled code waits for the interpreter while others hold it, on many
+    cores for longer than a short piece of work takes: pieces should be few, and call few functions each.
     """
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads: int | None = None if threads is None else check_count(threads, "threads")
-        self._pool: ThreadPoolExecutor
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._team: list[threading.Thread] = []
         self._here = threading.local()
         self.count: int = 0  # threads at work, the caller's among them
 
     def __enter__(self) -> Workers:
-        """Start the threads."""
+        """Find how many threads there may be; they start with the first work for them."""
         share = serial_blas.enter()
         self.count = self.threads or share
-        self._pool = ThreadPoolExecutor(max(1, self.count - 1), thread_name_prefix="sotdd", initializer=_begin_thread)
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Stop the threads; work not begun is dropped."""
         try:
-            self._pool.shutdown(cancel_futures=True)
+            with suppress(Empty):
+                while True:
+                    self._jobs.get_nowait()
+            for _ in self._team:
+                self._jobs.put(None)
+            for thread in self._team:
+                thread.join()
+            self._team.clear()
         finally:
             serial_blas.leave()
+
+    def _hand_over(self, jobs: Sequence[Callable[[], None]]) -> None:
+        """Give work to other threads."""
+        for _ in range(min(self.count - 1, len(self._team) + len(jobs)) - len(self._team)):
+            self._team.append(threading.Thread(target=self._work, name=f"sotdd_{len(self._team)}", daemon=True))
+            self._team[-1].start()
+        for job in jobs:
+            self._jobs.put(job)
+
+    def _work(self) -> None:
+        _begin_thread()
+        while (job := self._jobs.get()) is not None:
+            job()
+            del job  # which holds what it made
 
     @property
     def free(self) -> int:
@@ -61,10 +86,18 @@ class Workers:
 
     def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
         """Begin one piece of work beside what the caller does; a single thread does it at once."""
-        if self.count > 1:
-            return self._pool.submit(function, *args, **kwargs)
         done: Future[_Result] = Future()
-        done.set_result(function(*args, **kwargs))
+
+        def work() -> None:
+            try:
+                done.set_result(function(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001  # raised again where the result is asked for
+                done.set_exception(error)
+
+        if self.count > 1:
+            self._hand_over([work])
+        else:
+            work()
         return done
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
@@ -74,28 +107,29 @@ class Workers:
         one thread. A single item is the caller's, so small work meets no other thread.
         """
         all_items = list(items)
+        if self.free == 1 or len(all_items) < 2:
+            return [function(item) for item in all_items]
         results: dict[int, _Result] = {}
         failures: dict[int, BaseException] = {}
         numbers = iter(range(len(all_items)))  # whose next is one step of the interpreter
+        finished, done = count(1), SimpleQueue[None]()
 
         def take_items() -> None:
             self._here.busy = True
             for number in numbers:
                 try:
-                    results[number] = function(all_items[number])
+                    if not failures:
+                        results[number] = function(all_items[number])
                 except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
                     failures[number] = error
-                if failures:
-                    break
+                if next(finished) == len(all_items):
+                    done.put(None)
             self._here.busy = False
 
-        if self.free == 1:
-            return [function(item) for item in all_items]
-        others = [self._pool.submit(take_items) for _ in range(min(self.count, len(all_items)) - 1)]
+        self._hand_over([take_items] * (min(self.count, len(all_items)) - 1))
         try:
             take_items()
-            for other in others:
-                other.result()
+            done.get()  # not for threads that found nothing left to do
         finally:
             list(numbers)  # whoever waits may be interrupted: nothing more is begun
         if failures:

@@ -76,11 +76,10 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
 def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, known: Doubles, even: Doubles) -> None:
     """Sum up what is known of the classes of a row (n,): the mean of t, then moments of orders 1, …, D, t cut to ±cut.
 
-    Write their mean over points (D + 1,) to known[0], and their covariance (D + 1, D + 1) to the rows from 1 on; beyond
-    are zeros. Also the means (3,) over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
+    Write their mean over points (D + 1,) to known[0], and their covariance to the next D + 1 rows; the last is for use
+    meanwhile. Also the means (3,) over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
     """
-    n, degree = row.size, known.shape[1] - 1
-    centre, moments = known[0], known[-1, :degree]
+    n, centre, moments = row.size, known[0], known[-1]
     even[0] = even[1] = even[2] = 0.0
     for i in range(known.shape[0]):  # a loop is compiled faster than a slice
         for j in range(known.shape[1]):
@@ -89,39 +88,43 @@ def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, kn
         members = row[offsets[c] : offsets[c + 1]]
         _class_moments(members, cut, powers, moments, even)
         share = members.size / n
-        for i in range(degree):
+        for i in range(moments.size):
             weighted = share * moments[i]
             centre[i] += weighted
             for j in range(i + 1):
                 known[i + 1, j] += weighted * moments[j]
     even[0], even[1], even[2] = even[0] / (2.0 * n), even[1] / (24.0 * n), even[2] / (720.0 * n)
-    for i in range(degree):
+    for i in range(moments.size):
         for j in range(i + 1):
             known[i + 1, j] -= centre[i] * centre[j]
-            known[j + 1, i] = known[i + 1, j]
-        moments[i] = 0.0
 
 
 @step
-def _place(known: Doubles, even: Doubles, counted: Doubles, orders: Integers, out: Doubles) -> None:
+def _place(known: Doubles, even: Doubles, counted: Doubles, sums: Doubles, out: Doubles) -> None:
     """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
 
-    counted (J, 1 + k) are what t and moments of these orders (J, k) count by. Orders beyond those known find zeros.
+    counted (D + 2, J) are what t and the moments count by, the last row all beyond; sums (2, J) are for use meanwhile.
     """
-    centre, products = known[0], known[1:]
+    centre, products, place, half = known[0], known[1:], sums[0], sums[1]
     # Of the variance of t, all of it: what lies within classes, and what comes with the class means.
-    spread = max(products[0, 0], 2 * even[0] - centre[0] * centre[0])
-    for draw in range(out.shape[0]):
-        weight = counted[draw, 0]
-        place, variance = weight * centre[0], weight * weight * spread
-        for i in range(orders.shape[1]):
-            value, at = counted[draw, i + 1], orders[draw, i]
-            place += value * centre[at]
-            half = 0.5 * value * products[at, at] + weight * products[at, 0]
-            for j in range(i):
-                half += counted[draw, j + 1] * products[at, orders[draw, j]]
-            variance += 2 * value * half
-        out[draw, 0], out[draw, 1] = place, math.sqrt(max(0.0, variance))
+    products[0, 0] = max(products[0, 0], 2 * even[0] - centre[0] * centre[0])
+    for j in range(place.size):
+        place[j] = half[j] = 0.0
+    for i in range(centre.size):
+        own, mean = counted[i], centre[i]
+        products[i, i] *= 0.5
+        for k in range(0, i + 1, 4):  # four at a time, so that memory is read and written once in four
+            c0, c1, c2, c3 = counted[k], counted[min(k + 1, i)], counted[min(k + 2, i)], counted[min(k + 3, i)]
+            p0 = products[i, k]
+            p1 = products[i, k + 1] if k + 1 <= i else 0.0
+            p2 = products[i, k + 2] if k + 2 <= i else 0.0
+            p3 = products[i, k + 3] if k + 3 <= i else 0.0
+            for j in range(place.size):
+                half[j] += own[j] * (p0 * c0[j] + p1 * c1[j] + p2 * c2[j] + p3 * c3[j])
+        for j in range(place.size):
+            place[j] += mean * own[j]
+    for j in range(place.size):
+        out[j, 0], out[j, 1] = place[j], math.sqrt(max(0.0, 2 * half[j]))
 
 
 @kernel
@@ -132,7 +135,6 @@ def group_rows(
     cut: float,
     degree: int,
     counted: Doubles,
-    orders: Integers,
     weights: Doubles,
     coefficients: Doubles,
     out: Floats,
@@ -144,12 +146,12 @@ def group_rows(
 
     Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. Class
     moments are taken up to ``degree``, D. places (B, J, 2) are means and standard deviations under draws of label terms
-    that counted (B, J, 1 + k) and orders (B, J, k) up to D + 1 tell; values (B, 5) the mean of t, the mean square of
-    class means, and the even moments. terms (B, C) are those of polynomials; rows with one that is too large stay as
-    they are. What is not wanted has no rows or no columns. All is done to one row before the next, in fast caches.
+    that counted (B, D + 2, J) tells; values (B, 5) the mean of t, the mean square of class means, and the even moments.
+    terms (B, C) are those of polynomials; rows with one that is too large stay as they are. What is not wanted has no
+    rows or no columns. All is done to one row before the next, in fast caches.
     """
-    n, even = index.size, np.empty(3)
-    row, powers, known = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 2))
+    n, even, sums = index.size, np.empty(3), np.empty((2, places.shape[1]))
+    row, powers, known = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 1))
     for line in range(out.shape[0]):
         for i in range(n):
             row[i] = source[line, index[i]]
@@ -157,7 +159,7 @@ def group_rows(
             _sum_up(row, offsets, np.float32(cut), powers, known, even)
             values[line, 0], values[line, 1] = known[0, 0], known[1, 0] + known[0, 0] * known[0, 0]
             values[line, 2], values[line, 3], values[line, 4] = even[0], even[1], even[2]
-            _place(known, even, counted[line], orders[line], places[line])
+            _place(known, even, counted[line], sums, places[line])
         if terms.shape[1] > 0:
             sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), powers, terms[line])
             fits = True

@@ -202,9 +202,7 @@ class ControlSides:
         return means, even, np.stack([values[:, 0] for _, values in known]), columns
 
 
-def _control_labels(
-    a: NDArray[np.floating] | None, b: NDArray[np.floating] | None, p: float, out: Doubles
-) -> bool:
+def _control_labels(a: NDArray[np.floating] | None, b: NDArray[np.floating] | None, p: float, out: Doubles) -> bool:
     """Write label controls (L, 3) of two sides; returns False where they have none, or float32 leaves too little.
 
     Under wild draws of the label law places are large, and the gap between two that are nearly the same is rounding.
@@ -280,7 +278,7 @@ class CollectControls(Collector):
 
     def sum_points(self, datasets: Sequence[LabelledData]) -> CollectControls:
         """Find what is needed of the points themselves; the first projections are drawn meanwhile."""
-        self._engine.expect(self._projections, self.draws)
+        self._engine.expect(self._projections, self.draws, self.degree)
         if self.dimensions is not None:
             sums = self._engine.point_sums(datasets, self._projections.scaler)
             together = zip(datasets, sums, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -39,74 +39,6 @@ _KEPT_TURNS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class FurtherDraws:
-    """J further draws of the label law for each of some projections, whose terms are made where they are needed.
-
-    Attributes
-    ----------
-    own
-        The terms of the projections themselves.
-    law
-        The law, if it is `Moments`.
-    first, second
-        (B, J, ...) normal and uniform numbers for the law to make terms of; without it, weights and coefficients.
-    made
-        What `make` gave, by the degree that was asked for.
-    """
-
-    own: LabelTerms
-    law: Moments | None
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    made: dict[int, NDArray[np.float64]] = field(default_factory=dict, kw_only=True)
-
-    @property
-    def nbytes(self) -> int:
-        """What the numbers take."""
-        return self.first.nbytes + self.second.nbytes
-
-    def part(self, rows: slice) -> FurtherDraws:
-        """Those of some consecutive projections."""
-        return FurtherDraws(self.own.part(rows), self.law, self.first[rows], self.second[rows])
-
-    @staticmethod
-    def join(parts: Sequence[FurtherDraws]) -> FurtherDraws:
-        """Those of consecutive blocks together."""
-        widest = max(part.second.shape[2] for part in parts)
-        shapes = [(part.second, widest - part.second.shape[2]) for part in parts]
-        second = [np.pad(found, ((0, 0), (0, 0), (0, less))) if less else found for found, less in shapes]
-        own, first = LabelTerms.join([part.own for part in parts]), np.concatenate([part.first for part in parts])
-        return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
-
-    def make(self, degree: int) -> NDArray[np.float64]:
-        """What t and moments of orders 1, …, D and beyond count by, (B, D + 2, 1 + J), under the terms and each draw."""
-        (count, draws), width = self.first.shape[:2], degree + 2
-        if self.law is None:
-            counted = np.zeros((count, width, 1 + draws))
-            _count_orders(self.first[:, :, 0], self.second, counted[:, :, 1:])
-        else:
-            psi = unit_rows(self.first.reshape(count * draws, -1).copy())
-            orders = np.minimum(self.law.orders.orders(self.second.reshape(count * draws, -1)), degree + 1)
-            places = np.arange(count)[:, None] * (width * (1 + draws)) + np.arange(1, 1 + draws)
-            places = places.reshape(-1, 1) + orders * (1 + draws)
-            flat = np.bincount(places.ravel(), psi[:, 1:].ravel(), count * width * (1 + draws))
-            counted = flat.reshape(count, width, 1 + draws)
-            counted[:, 0, 1:] = psi[:, 0].reshape(count, draws)
-        _count_orders(self.own.weights[:, None], self.own.coefficients[:, None], counted[:, :, :1])
-        return counted
-
-
-def _count_orders(
-    weights: NDArray[np.float64], coefficients: NDArray[np.float64], counted: NDArray[np.float64]
-) -> None:
-    """Write what polynomials with these weights (B, J) and coefficients (B, J, q) count orders by, (B, D + 2, J)."""
-    width = min(coefficients.shape[2], counted.shape[1] - 1)
-    scale = np.array([math.factorial(order) for order in range(width)], np.float64)
-    counted[:, :width] = (coefficients[:, :, :width] * scale).transpose(0, 2, 1)
-    counted[:, 0] = weights
-
-
-@dataclass(frozen=True, eq=False)
 class Block:
     """Some consecutive projections, drawn.
 
@@ -117,12 +49,13 @@ class Block:
     terms
         How labels enter.
     draws
-        J further draws of the label law beside the terms; None where none were asked for.
+        (B, D + 2, 1 + J) what t, and moments of orders 1, …, D and beyond, count by in the terms and in J further draws
+        of the label law; None where none were asked for.
     """
 
     features: Drawn
     terms: LabelTerms
-    draws: FurtherDraws | None = None
+    draws: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         """How many projections these are."""
@@ -144,7 +77,7 @@ class Block:
         """Some consecutive projections."""
         if rows.indices(len(self))[:2] == (0, len(self)):
             return self
-        draws = None if self.draws is None else self.draws.part(rows)
+        draws = None if self.draws is None else self.draws[rows]
         return Block(_part(self.features, rows), self.terms.part(rows), draws)
 
     @staticmethod
@@ -156,7 +89,7 @@ class Block:
         return Block(
             _join([block.features for block in blocks]),
             LabelTerms.join([block.terms for block in blocks]),
-            FurtherDraws.join(draws) if draws else None,
+            np.concatenate(draws) if draws else None,
         )
 
 
@@ -178,17 +111,21 @@ class Laws:
             return Block(self._draw_directions(numbers), _draw_terms(self.label, self.seed, numbers))
         return Block(self._draw_directions(numbers), self._draw_own_terms(Stream.LABEL_TERMS, numbers, BLOCK))
 
-    def draw_more(self, block: Block, first: int, count: int) -> Block:
+    def draw_more(self, block: Block, first: int, count: int, degree: int) -> Block:
         """The projections from block ``first`` on with ``count`` further draws of the label law for each."""
-        numbers, law = self._number(first, first - (-len(block) // BLOCK)), None
+        numbers, rows = self._number(first, first - (-len(block) // BLOCK)), count * len(block)
         if type(self.label) is Moments:
-            law = self.label
-            made = draw_numbers(law, _generators(self.seed, Stream.MORE_LABEL_TERMS, numbers), count * BLOCK)
+            generators = _generators(self.seed, Stream.MORE_LABEL_TERMS, numbers)
+            normals, uniforms = (part[:rows] for part in draw_numbers(self.label, generators, count * BLOCK))
+            orders = np.minimum(self.label.orders.orders(uniforms), degree + 1)
+            counted = _count_drawn(unit_rows(normals), orders, count, degree + 2)
         else:
-            more = self._draw_own_terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK)
-            made = more.weights[:, None], more.coefficients
-        both = (part[: count * len(block)].reshape(len(block), count, -1) for part in made)
-        return replace(block, draws=FurtherDraws(block.terms, law, *both))
+            more = self._draw_own_terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK).part(slice(rows))
+            counted = np.zeros((len(block), degree + 2, 1 + count))
+            shape = len(block), count, -1
+            count_orders(more.weights.reshape(shape[:2]), more.coefficients.reshape(shape), counted[:, :, 1:])
+        count_orders(block.terms.weights[:, None], block.terms.coefficients[:, None], counted[:, :, :1])
+        return replace(block, draws=counted)
 
     def _number(self, first: int, last: int) -> range:
         return range(self.first_block + first, self.first_block + last)
@@ -247,6 +184,25 @@ class Laws:
     def __getstate__(self) -> dict[str, object]:
         """What is drawn again rather than copied stays behind."""
         return {name: value for name, value in self.__dict__.items() if name != "_turns"}
+
+
+def count_orders(weights: NDArray[np.float64], coefficients: NDArray[np.float64], counted: NDArray[np.float64]) -> None:
+    """Write what polynomials with these weights (B, J) and coefficients (B, J, q) count orders by, (B, D + 2, J)."""
+    width = min(coefficients.shape[2], counted.shape[1] - 1)
+    scale = np.array([math.factorial(order) for order in range(width)], np.float64)
+    counted[:, :width] = (coefficients[:, :, :width] * scale).transpose(0, 2, 1)
+    counted[:, 0] = weights
+
+
+def _count_drawn(psi: NDArray[np.float64], orders: NDArray[np.int64], draws: int, width: int) -> NDArray[np.float64]:
+    """What t and moments count by in J draws ψ (B · J, k + 1) of some orders, (B, D + 2, 1 + J) from the second on."""
+    count = len(psi) // draws
+    places = np.arange(count)[:, None] * (width * (1 + draws)) + np.arange(1, 1 + draws)
+    places = places.reshape(-1, 1) + orders * (1 + draws)
+    flat = np.bincount(places.ravel(), psi[:, 1:].ravel(), count * width * (1 + draws)).astype(np.float64, copy=False)
+    counted: NDArray[np.float64] = flat.reshape(count, width, 1 + draws)
+    counted[:, 0, 1:] = psi[:, 0].reshape(count, draws)
+    return counted
 
 
 # Most calls draw with the same seed: what the last ones drew of few features is kept.

@@ -63,7 +63,7 @@ _SHARES, _SHARE_VALUES = 16, 1 << 18
 
 # What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
 # multiplications; blocks of draws; rows of places.
-_ITEM_PRODUCTS, _DRAWN, _PLACES = 1 << 25, 4, 64
+_ITEM_PRODUCTS, _DRAWN = 1 << 25, 4
 
 # Rows are finished in about this many pieces per thread, of no more than so many values.
 _ITEMS, _MOST_VALUES = 4, 1 << 20
@@ -114,7 +114,7 @@ class CpuEngine:
         layouts = lay_out(datasets, chunk, degree)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
-        drawn = Draws(self.workers, projections, draws, _DRAWN)
+        drawn = Draws(self.workers, projections, draws, degree, _DRAWN)
         for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
             here = slice(start, start + len(block))
             self._project(layouts, here, block.features, projections.scaler, tile)
@@ -123,7 +123,7 @@ class CpuEngine:
                 before_sorting(Projected(self, here, block, rows))
             yield self._sort(layouts, here, block) if sort else Sorted(here, rows, block, [], [], [])
 
-    def expect(self, projections: Projections, draws: int) -> None:
+    def expect(self, projections: Projections, draws: int, degree: int) -> None:
         """Do nothing yet: draws take little beside what this engine does."""
 
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
@@ -158,21 +158,11 @@ class CpuEngine:
     def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
         """What `Sorted` has as places and values, of one dataset whose class moments are known."""
         mean, covariance, even = moments.mean, moments.covariance, moments.even
-        terms = self._make_draws(block, mean.shape[1] - 1)[:, :-1].transpose(0, 2, 1)
+        terms = _find_draws(block, mean.shape[1] - 1)[:, :-1].transpose(0, 2, 1)
         within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - covariance[:, 0, 0])
         variances = ((terms @ covariance) * terms).sum(axis=2) + terms[:, :, 0] ** 2 * within[:, None]
         places = np.stack([(terms @ mean[:, :, None])[:, :, 0], np.sqrt(np.maximum(0.0, variances))], axis=2)
         return [places], [np.column_stack([mean[:, 0], covariance[:, 0, 0] + mean[:, 0] ** 2, even])]
-
-    def _make_draws(self, block: Block, degree: int) -> Doubles:
-        """What moments count by under draws of the label law, as `FurtherDraws.make` gives it."""
-        draws, count = block.draws, len(block)
-        if draws is None or not degree:
-            return np.empty((count, degree + 2, 0))
-        if degree not in draws.made:
-            parts = [slice(start, start + _PLACES) for start in range(0, count, _PLACES)]
-            draws.made[degree] = np.concatenate(self.workers.each(lambda part: draws.part(part).make(degree), parts))
-        return draws.made[degree]
 
     def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
@@ -230,7 +220,7 @@ class CpuEngine:
 
     def _sort(self, layouts: list[Layout], here: slice, block: Block) -> Sorted:
         """Turn feature projections of every dataset into sorted data point projections."""
-        further = self._make_draws(block, max((layout.degree for layout in layouts), default=0))
+        further = _find_draws(block, max((layout.degree for layout in layouts), default=0))
         made = [Made.room_for(layout, len(block), further.shape[2]) for layout in layouts]
         values = self._size_item(len(block) * sum(layout.data.n_points for layout in layouts), ITEM_VALUES)
         parts = [
@@ -295,6 +285,11 @@ def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slic
     """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
     size = -(-count // -(-count * n_points // values))  # all of about the same size
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
+
+
+def _find_draws(block: Block, degree: int) -> Doubles:
+    """What moments count by under the draws of a block, none where none were asked for."""
+    return np.empty((len(block), degree + 2, 0)) if block.draws is None else block.draws
 
 
 def _finish(layout: Layout, made: Made, part: slice, block: Block, further: Doubles, start: int) -> None:

@@ -12,9 +12,12 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sotdd.basics.checks import check_count
 from sotdd.basics.threads import find_libraries, serial_blas
-from sotdd.projections.draws import BLOCK, Block, FurtherDraws, Laws
+from sotdd.projections.draws import BLOCK, Block, Laws
 from sotdd.projections.moments import Moments
 from sotdd.projections.recipe import Projections
 
@@ -143,7 +146,7 @@ class Workers:
 # Further draws follow from the label law and the seed alone. Those of comparisons of few projections, in so many chunks
 # no larger than this, are kept for the next one: to make them takes longer than a small comparison.
 _KEPT, _KEPT_BYTES, _FEW = 2, 12 << 20, 1024
-_kept: dict[Hashable, FurtherDraws] = {}
+_kept: dict[Hashable, NDArray[np.float64]] = {}
 
 
 class Draws:
@@ -155,17 +158,18 @@ class Draws:
         The threads.
     projections
         What is drawn.
-    more
-        How many further draws of the label law each projection gets.
+    more, degree
+        How many further draws of the label law each projection gets, and the highest order told apart in them.
     blocks
         How many blocks a thread draws at a time.
     """
 
-    def __init__(self, workers: Workers, projections: Projections, more: int, blocks: int) -> None:
+    def __init__(self, workers: Workers, projections: Projections, more: int, degree: int, blocks: int) -> None:
         self.projections: Projections = projections
         self.more: int = more
+        self.degree: int = degree
         self._workers, self._size = workers, BLOCK * blocks
-        self._begun: deque[tuple[list[Future[Block]], Hashable, FurtherDraws | None]] = deque()
+        self._begun: deque[tuple[list[Future[Block]], Hashable, NDArray[np.float64] | None]] = deque()
 
     def begin(self, part: slice) -> None:
         """Begin to draw some projections, those that follow on what was begun last."""
@@ -173,7 +177,9 @@ class Draws:
         kept = _kept.get(name)
         more, size = (self.more, self._size) if kept is None else (0, part.stop - part.start)
         starts, draw = range(part.start, part.stop, size), self.projections.draw
-        futures = [self._workers.submit(draw, start, min(start + size, part.stop), more) for start in starts]
+        futures = [
+            self._workers.submit(draw, start, min(start + size, part.stop), more, self.degree) for start in starts
+        ]
         self._begun.append((futures, name, kept))
 
     def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:
@@ -202,4 +208,4 @@ class Draws:
             return None
         if not isinstance(laws, Laws) or type(laws.label) is not Moments:
             return None
-        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self.more
+        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self.more, self.degree

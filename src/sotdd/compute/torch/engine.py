@@ -55,14 +55,14 @@ _Item = TypeVar("_Item")
 # Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
 _FIRST_CHUNK = 16 * BLOCK
 _LARGE_TURN = 64 * BLOCK
-# Blocks that one of them draws at a time: as many as share a turn of up to 1,024 features.
-_TOGETHER = 16
+# Blocks that one thread draws at a time: a whole chunk, which would have to be put together from smaller parts.
+_TOGETHER = 32
 # Bytes that are copied to the host faster through pinned memory; less of it is not worth holding on to.
 _WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Chunks whose projections are drawn, or being drawn, when one is begun.
-_DRAWN_AHEAD = 3
+_DRAWN_AHEAD = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class TorchEngine:
         sort: bool = True,
     ) -> Iterator[Sorted]:
         """See every dataset through one chunk of projections after another, as the processor's engine does."""
-        coming, self._begun = self._begin_draws(projections, draws), None
+        coming, self._begun = self._begin_draws(projections, draws, degree), None
         layouts = self._lay_out(datasets, projections.scaler)
         chunk = self._chunk or fit_chunk(datasets, projections, self.device)
         parts = _cut_projections(projections.n_projections, _find_first(projections, self._chunk), chunk)
@@ -186,16 +186,16 @@ class TorchEngine:
         for checks in unchecked:
             checks.finish(self)
 
-    def expect(self, projections: Projections, draws: int) -> None:
+    def expect(self, projections: Projections, draws: int, degree: int) -> None:
         """Begin to draw the first chunk of these projections."""
-        self._begun = self._begin_draws(projections, draws)
+        self._begun = self._begin_draws(projections, draws, degree)
 
-    def _begin_draws(self, projections: Projections, draws: int) -> Draws:
+    def _begin_draws(self, projections: Projections, draws: int, degree: int) -> Draws:
         """The draws of these projections, with their first chunk begun."""
         begun = self._begun
-        if begun is not None and begun.projections is projections and begun.more == draws:
+        if begun is not None and begun.projections is projections and (begun.more, begun.degree) == (draws, degree):
             return begun
-        coming = Draws(self.workers, projections, draws, _TOGETHER)
+        coming = Draws(self.workers, projections, draws, degree, _TOGETHER)
         coming.begin(slice(0, min(_find_first(projections, self._chunk), projections.n_projections)))
         return coming
 
@@ -226,7 +226,7 @@ class TorchEngine:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
         if block.draws is None or not moments:
             return []
-        terms = verbs.count_orders(block.draws, moments[0].mean.shape[1], self.device)
+        terms = copy_array(block.draws, np.float64, self.device)[:, :-1].transpose(1, 2)  # orders beyond are left out
         return [verbs.place_labels(of_data, terms) for of_data in moments]
 
     @torch.no_grad()

@@ -21,9 +21,8 @@ from sotdd.compute.resampling import Plan, Side
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.draws import FurtherDraws
 from sotdd.projections.labels import Quantiles, Summaries, summarise_class
-from sotdd.projections.moments import LabelTerms, Moments, Polynomials
+from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.turns import TurnedDirections
 
 if TYPE_CHECKING:
@@ -317,40 +316,6 @@ def _inverse_factorials(degree: int, device: torch.device) -> torch.Tensor:
     """1 / k! of the powers that the fused loop sums: 1, 2, 4 and 6 without a cut, then 1, …, D."""
     orders = (1, *_EVEN, *range(1, degree + 1))
     return torch.tensor([1 / math.factorial(k) for k in orders], dtype=torch.float64, device=device)
-
-
-@cache
-def _factorials(count: int, device: torch.device) -> torch.Tensor:
-    return torch.tensor([math.factorial(k) for k in range(count)], dtype=torch.float64, device=device)
-
-
-def count_orders(draws: FurtherDraws, known: int, device: torch.device) -> torch.Tensor:
-    """What t, and t^k / k! up to order D, count by in the terms drawn and in further draws, (B, 1 + J, D + 1)."""
-    (count, more), law = draws.first.shape[:2], draws.law
-    counted = torch.zeros((count, 1 + more, known + 1), dtype=torch.float64, device=device)
-    polynomials = [(slice(1), draws.own.weights[:, None], draws.own.coefficients[:, None])]
-    if law is None:
-        polynomials.append((slice(1, None), draws.first[:, :, 0], draws.second))
-    for which, weights, coefficients in polynomials:
-        width = min(known, coefficients.shape[2])
-        found = copy_array(np.ascontiguousarray(coefficients[:, :, :width]), np.float64, device)
-        counted[:, which, :width] = found * _factorials(width, device)
-        counted[:, which, 0] = copy_array(np.ascontiguousarray(weights), np.float64, device)
-    if law is not None:
-        normals, uniforms = (copy_array(part, np.float64, device) for part in (draws.first, draws.second))
-        psi = normals / normals.square().sum(dim=2, keepdim=True).sqrt()
-        flat = uniforms.permute(2, 0, 1).flatten(1).contiguous()
-        orders = torch.searchsorted(_find_orders(law, device), flat, right=True).add_(1).clamp_(max=known)
-        for moment, order in enumerate(orders.view(-1, count, more, 1), 1):  # in this order: the same bits every time
-            counted[:, 1:].scatter_add_(2, order, psi[:, :, moment, None])
-        counted[:, 1:, 0] = psi[:, :, 0]
-    return counted[:, :, :known]  # orders beyond are in the last column
-
-
-@cache
-def _find_orders(law: Moments, device: torch.device) -> torch.Tensor:
-    """(k, D) cumulative probabilities of the orders of each moment."""
-    return torch.from_numpy(np.stack(law.orders.cumulative(law.n_moments))).to(device)
 
 
 def place_labels(moments: ClassMoments, terms: torch.Tensor) -> torch.Tensor:

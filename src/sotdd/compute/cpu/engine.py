@@ -152,7 +152,8 @@ class CpuEngine:
             self.workers.each(lambda number: work(number, slice(None), align(number)), range(len(pairs)))
         else:
             steps, n_points = align(0), sum(sizes[side] for side in pairs[0])
-            self.workers.each(lambda part: work(0, part, steps), _cut_rows(count, n_points))
+            parts = _cut_rows(count, n_points, self._size_item(count * n_points, _MOST_VALUES))
+            self.workers.each(lambda part: work(0, part, steps), parts)
         return costs.T
 
     def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
@@ -216,7 +217,7 @@ class CpuEngine:
 
     def collect(self, parts: Sequence[Doubles]) -> Doubles:
         """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
-        return np.concatenate(parts)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _sort(self, layouts: list[Layout], here: slice, block: Block) -> Sorted:
         """Turn feature projections of every dataset into sorted data point projections."""

@@ -40,7 +40,7 @@ def run(options: Options) -> None:
     sizes = SIZES[options.size]
     if "train" in options.steps:
         tiny_training.train(options, KINDS)
-    for kind in KINDS:
+    for kind in KINDS if sizes.seeds else (RANDOM,):
         if "distances" in options.steps:
             measure_distances(options, sizes, kind)
         if "report" in options.steps and options.draw:
@@ -78,7 +78,12 @@ def measure_distances(options: Options, sizes: Sizes, kind: str) -> None:
         found = measure(method, datasets, seed=int(str(unit["seed"])), device=options.device)
         return [{"a": a, "b": b, "distance": far, "seconds": found.seconds} for (a, b), far in found.values.items()]
 
-    units = [{"method": method, "seed": 0} for method in variants]
+    units = [
+        {"method": name, "seed": run}
+        for name, (_, method) in variants.items()
+        for run in range(sizes.runs)
+        if method.n_projections
+    ]
     complete(options.results / f"{stem(kind)}_distances.csv", units, work, title=f"s-OTDD, tasks: {kind}")
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
-from typing import TypeVar
 
 import sotdd
 from experiments import figures, pairs
@@ -39,7 +38,6 @@ SLICED = (SOTDD, LINEAR, OWN)
 REFERENCES = (EXACT, DIFFERENCE, SQUARES)
 _DIFFERENT_ONLY = (LINEAR, OWN, DIFFERENCE, SQUARES)  # between random subsets nothing is left without the floor
 DATASETS = ("mnist", "cifar10")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,7 @@ class Sizes:
     projections: Mapping[str, tuple[int, ...]]
 
 
-def _both(value: _T) -> dict[str, _T]:
-    return dict.fromkeys(DATASETS, value)
-
+_both = partial(dict.fromkeys, DATASETS)
 
 SIZES = {
     "full": Sizes(

@@ -117,8 +117,7 @@ def summarise(results: Path, kind: str = RANDOM) -> None:
                 by_target = choice(far, {pair: -value for pair, value in gain.items()})
                 table.append({
                     "method": method, "baseline": baseline, "measured_on": column, "pairs": len(pairs),
-                    "rho": rho.value, "rho_low": rho.low, "rho_high": rho.high,
-                    "r": r.value, "r_low": r.low, "r_high": r.high,
+                    "rho": rho.value, "r": r.value,
                     "rho_within": -by_target.rho, "nearest_is_best": by_target.best,
                     "regret": by_target.regret, "regret_blind": by_target.blind,
                     "mean_gain": float(np.mean(list(gain.values()))), "seconds": float(rows[0]["seconds"]),

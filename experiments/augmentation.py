@@ -11,10 +11,9 @@ from pathlib import Path
 
 from experiments import augmentation_training, data, figures
 from experiments.augmentation_training import SIDE, SIZES, Sizes, augmented, strengths
-from experiments.correlate import mean_by, pearson, spearman
+from experiments.correlate import mean_by, partial_spearman, pearson, spearman
 from experiments.methods import EXACT, SOTDD, Dataset, Method, measure
 from experiments.options import Options, parse
-from experiments.partial import partial_spearman
 from experiments.store import Row, Unit, complete, read, write
 
 UNCUT = "s-OTDD (no clamp)"
@@ -79,11 +78,10 @@ def summarise(results: Path) -> None:
         rho, r = spearman(far, accuracy), pearson(far, accuracy)
         designs = strengths(len(rows))
         bright = [designs[int(row["augmentation"])].brightness for row in rows]
-        given = partial_spearman(far, accuracy, bright)
         table.append({
             "method": method, "augmentations": len(rows), "rho": rho.value, "rho_low": rho.low, "rho_high": rho.high,
             "r": r.value, "r_low": r.low, "r_high": r.high, "rho_brightness": spearman(far, bright).value,
-            "rho_given": given.value, "rho_given_low": given.low, "rho_given_high": given.high,
+            "rho_given": partial_spearman(far, accuracy, bright),
             "seconds": sum(float(row["seconds"]) for row in rows),
         })  # fmt: skip
     write(results / "augmentation_correlations.csv", table)

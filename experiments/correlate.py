@@ -38,6 +38,20 @@ def spearman(x: ArrayLike, y: ArrayLike, seed: int = 0) -> Correlation:
     return _bootstrap(np.asarray(x, float), np.asarray(y, float), ranks=True, seed=seed)
 
 
+def partial_spearman(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float:
+    """What is left of Spearman's ρ of x and y when a third quantity is held fixed.
+
+    Examples
+    --------
+    >>> z = np.arange(50.0)
+    >>> wave = 3 * np.sin(z)
+    >>> partial_spearman(z + wave, z - wave, z) < -0.9
+    True
+    """
+    xy, xz, yz = (spearman(*both).value for both in ((x, y), (x, given), (y, given)))
+    return float((xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2)))
+
+
 def leave_out(x: ArrayLike, y: ArrayLike, names: Sequence[Sequence[str]], *, ranks: bool = True) -> Correlation:
     """Spearman's ρ or Pearson's r, with an interval by leaving one dataset out at a time.
 

@@ -76,7 +76,11 @@ def transfer(results: Path, name: str, methods: Sequence[str]) -> None:
     """Distance against gap (or gain), one panel per method, coloured by target."""
     from experiments import nist_transfer, split_tiny_imagenet, text_transfer
 
-    rows = read(results / f"{name}_distances.csv")
+    larger = read(results / "paper" / f"{name}_distances.csv")
+    rows = [
+        row for row in read(results / f"{name}_distances.csv") if row["method"] not in {r["method"] for r in larger}
+    ]
+    rows += larger
     change: Mapping[str, tuple[str, Callable[[], Mapping[tuple[str, str], float]]]] = {
         "nist": ("accuracy gap", lambda: nist_transfer.gaps(results, "accuracy", "all")),
         "text": ("accuracy gap", lambda: text_transfer.gaps(results)),
@@ -128,6 +132,7 @@ def moments(results: Path) -> None:
 
 def correlation(results: Path) -> None:
     """Every method against OTDD (exact): random subsets above, pairs that differ below."""
+    from experiments.claims import read_subsets
     from experiments.correlation import DATASETS
     from experiments.methods import CHSW, EXACT, GAUSSIAN, SOTDD, WTE
 
@@ -135,8 +140,8 @@ def correlation(results: Path) -> None:
     figure, axes = _axes(2 * len(DATASETS), len(methods), 2.7, 2.4)
     for place, axis in enumerate(axes):
         line, method = divmod(place, len(methods))
-        rows = read(results / f"correlation_{DATASETS[line // 2]}.csv")
-        random = line % 2 == 0
+        random, name = line % 2 == 0, DATASETS[line // 2]
+        rows = read_subsets(results, name, methods[method]) if random else read(results / f"correlation_{name}.csv")
         most = max((int(row["projections"]) for row in rows), default=0)
         key = ("kind", "size", "repeat")
         exact = {tuple(row[k] for k in key): float(row["distance"]) for row in rows if row["method"] == EXACT}
@@ -157,8 +162,8 @@ def correlation(results: Path) -> None:
         _scatter(axis, x, y, groups, _inks(sorted(groups, key=lambda g: (len(g), g))))
         axis.set(xlabel="OTDD (exact)", ylabel=methods[method])
         if method == 0:
-            axis.set_title(f"{DATASETS[line // 2]}, {'random subsets' if random else 'different'}", fontsize=9)
-        if method == len(methods) - 1:
+            axis.set_title(f"{name}, {'random subsets' if random else 'different'}", fontsize=9)
+        if random or method == len(methods) - 1:  # sizes may differ from one method to the next
             axis.legend(fontsize=6, frameon=False)
     _save(figure, results / "correlation.png")
 

@@ -150,8 +150,7 @@ def summarise(options: Options) -> None:
                 by_target = choice(far, gap)
                 table.append({
                     "points": points, "space": space, "method": method, "metric": metric, "pairs": len(pairs),
-                    "rho": rho.value, "rho_low": rho.low, "rho_high": rho.high,
-                    "r": r.value, "r_low": r.low, "r_high": r.high,
+                    "rho": rho.value, "r": r.value,
                     "rho_within": by_target.rho, "nearest_is_best": by_target.best,
                     "regret": by_target.regret, "regret_blind": by_target.blind,
                 })  # fmt: skip

@@ -18,11 +18,8 @@ def write_page(results: Path, pictures: str) -> str:
     with (HERE / "remarks.toml").open("rb") as file:
         words = tomllib.load(file)
     parts = ["# The paper, reproduced", words["introduction"].strip(), _table(results), words["conditions"].strip()]
-    found = {"different": claims.compare_different(results), "projections": claims.compare_projections(results)}
     for section in words["sections"]:
-        text = section["text"].strip()
-        for name, value in found.items():
-            text = text.replace("{" + name + "}", value)
+        text = section["text"].strip().replace("{different}", claims.compare_different(results))
         shown = [f"![{section['title']}]({pictures}/{name}.png)" for name in section["pictures"]]
         parts += [f"## {section['title']}", text, *shown]
     return "\n\n".join(parts) + "\n"

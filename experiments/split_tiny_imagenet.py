@@ -40,7 +40,7 @@ def run(options: Options) -> None:
     sizes = SIZES[options.size]
     if "train" in options.steps:
         tiny_training.train(options, KINDS)
-    for kind in KINDS:
+    for kind in KINDS if sizes.seeds else (RANDOM,):
         if "distances" in options.steps:
             measure_distances(options, sizes, kind)
         if "report" in options.steps and options.draw:
@@ -78,7 +78,12 @@ def measure_distances(options: Options, sizes: Sizes, kind: str) -> None:
         found = measure(method, datasets, seed=int(str(unit["seed"])), device=options.device)
         return [{"a": a, "b": b, "distance": far, "seconds": found.seconds} for (a, b), far in found.values.items()]
 
-    units = [{"method": method, "seed": 0} for method in variants]
+    units = [
+        {"method": name, "seed": run}
+        for name, (_, method) in variants.items()
+        for run in range(sizes.runs)
+        if method.n_projections
+    ]
     complete(options.results / f"{stem(kind)}_distances.csv", units, work, title=f"s-OTDD, tasks: {kind}")
 
 
@@ -112,8 +117,7 @@ def summarise(results: Path, kind: str = RANDOM) -> None:
                 by_target = choice(far, {pair: -value for pair, value in gain.items()})
                 table.append({
                     "method": method, "baseline": baseline, "measured_on": column, "pairs": len(pairs),
-                    "rho": rho.value, "rho_low": rho.low, "rho_high": rho.high,
-                    "r": r.value, "r_low": r.low, "r_high": r.high,
+                    "rho": rho.value, "r": r.value,
                     "rho_within": -by_target.rho, "nearest_is_best": by_target.best,
                     "regret": by_target.regret, "regret_blind": by_target.blind,
                     "mean_gain": float(np.mean(list(gain.values()))), "seconds": float(rows[0]["seconds"]),

@@ -36,7 +36,7 @@ class Sizes:
     seeds: int
     epochs: int
     head_epochs: int  # steps of the last layer; each sees the whole task
-    points: int  # of each task, for s-OTDD with its values cut
+    points: int | None  # of each task, for s-OTDD with its values cut; None for all
     n_projections: int
     uncut_projections: int
     linear_projections: int
@@ -46,13 +46,17 @@ class Sizes:
     batch: int = 160
     family_points: int | None = None  # of each family, for s-OTDD; None for as many as of a random task
     family_projections: int | None = None  # None for all that random tasks have; a number leaves the cut out
+    runs: int = 1  # of so many projections each
 
 
 SIZES = {
     "full": Sizes(10, 20, 224, 3, 50, 200, 300, 2000, 50_000, 10_000, family_points=400, family_projections=500),
     "gpu": Sizes(10, 20, 224, 3, 50, 200, 300, 2000, 50_000, 10_000),
+    "paper": Sizes(10, 20, 224, 0, 0, 0, None, 100_000, 0, 0, runs=5),  # distances of random tasks alone
     "quick": Sizes(4, 5, 64, 1, 3, 20, 200, 500, 500, 500, 16, 8000, 64),
-    "smallest": Sizes(3, 2, 32, 1, 1, 1, 20, 64, 64, 64, 2, 400, 16, 8, family_points=20, family_projections=32),
+    "smallest": Sizes(
+        3, 2, 32, 1, 1, 1, 20, 64, 64, 64, 2, 400, 16, 8, family_points=20, family_projections=32, runs=2
+    ),
 }
 
 

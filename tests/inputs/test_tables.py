@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 import sotdd
@@ -12,7 +13,6 @@ from inputs.helpers import refusal
 from inputs.messy_tables import CITIES, people, with_gaps, write
 from sotdd import LabelledData, SotddError, open_dataset
 from sotdd.basics.remarks import Remark
-from sotdd.inputs import ParquetBatches
 from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.sketches import cluster
@@ -244,24 +244,26 @@ def test_many_values_are_pooled_alike_in_all_tables(rng):
     assert not reference.test(frames[1].iloc[:40], n_permutations=99).rejects(0.01)
 
 
+def batches(path, rows):
+    """A few rows of files at a time, as Arrow reads them."""
+    return pa.dataset.dataset(path).to_batches(batch_size=rows)
+
+
 def test_streams_and_clusters_go_by_the_same_rules(here):
     whole = open_dataset("people.parquet", label="churned")
     projections = sotdd.Projections.fit([whole], n_projections=16)
-    streamed = sotdd.sketch_stream(ParquetBatches.open("parts", label="churned"), projections, n_quantiles=32)
-    assert streamed.distance(sotdd.sketch(whole, projections, n_quantiles=32)).value < 0.1
-    for source in ("parts", dd.from_pandas(people(1), npartitions=3)):
-        made = cluster.sketch(source, projections, label="churned", n_quantiles=32)
-        np.testing.assert_allclose(made.quantiles, streamed.quantiles, atol=1e-6)
-    hot = ParquetBatches.open("parts", label="churned", one_hot=True, dates=True, exclude="income")
-    assert next(iter(hot)).columns == ("signup", "age", "vip", "city=Köln", "city=Oslo", "city=Rome")
-    many = sotdd.Projections.fit([open_dataset("new_city.csv", label="churned", one_hot=True)], n_projections=8)
-    cities = ParquetBatches.open("parts", label="churned", one_hot=True)  # Köln and Rome are new to these
-    assert sotdd.sketch_stream(cities, many).n_points == 120
-    assert cluster.sketch("parts", many, label="churned", one_hot=True).n_points == 120
-    with_some = ParquetBatches.open("gaps.parquet", label="churned", missing="drop")
-    assert sum(batch.n_points for batch in with_some) == 112
-    with pytest.raises(SotddError, match=r"gaps.parquet .* age"):
-        list(ParquetBatches.open("gaps.parquet", label="churned", missing="error"))
+    streamed = sotdd.sketch_stream(batches("parts", 50), projections, label="churned", n_quantiles=32)
+    assert streamed.n_points == 120
+    frame = dd.from_pandas(people(1), npartitions=3)
+    made = cluster.sketch(frame, projections, label="churned", n_quantiles=32)
+    np.testing.assert_allclose(made.quantiles, streamed.quantiles, atol=1e-6)
+    many = sotdd.Projections.fit([open_dataset("new_city.csv", label="churned")], n_projections=8)
+    assert sotdd.sketch_stream(batches("parts", 7), many, label="churned").n_points == 120  # Köln and Rome are new
+    assert cluster.sketch(frame, many, label="churned").n_points == 120
+    with_gaps = sotdd.sketch_stream(batches("gaps.parquet", 1), projections, label="churned", missing="drop")
+    assert with_gaps.n_points == 112
+    with pytest.raises(SotddError, match=r"batch .* age"):
+        sotdd.sketch_stream(batches("gaps.parquet", 50), projections, label="churned", missing="error")
 
 
 def test_labelled_against_unlabelled_is_refused_unless_asked_for():
@@ -330,11 +332,6 @@ def frame(rng):
     return units(rng)
 
 
-def batches(frame, **how):
-    frame.to_parquet("t.parquet", row_group_size=70)
-    return ParquetBatches.open("t.parquet", **how)
-
-
 def test_every_call_matches_by_name(folder, frame, rng):
     """What a call gives does not depend on the order of the second dataset's columns."""
     other = units(rng, 150, shift=9)
@@ -356,7 +353,6 @@ def test_every_call_matches_by_name(folder, frame, rng):
         "fit": lambda b: float(np.sum(sotdd.Scaler.fit([frame, b]).scale)),
         "sketch": lambda b: sotdd.distance(kept, b).value,
         "stream": lambda b: sotdd.sketch_stream([b[:80], b[80:][[*b.columns[::-1]]]], projections).distance(kept).value,
-        "files": lambda b: sotdd.sketch_stream(batches(b), projections).vector().sum(),
         "cluster": lambda b: cluster.sketch(dd.from_pandas(b, npartitions=3), projections).distance(kept).value,
         "reference": lambda b: reference.test(b, n_permutations=19).distance,
         "catalog": lambda b: catalog.nearest(b).lines[0].distance.value,
@@ -415,11 +411,3 @@ def test_a_scaler_goes_by_name(frame, rng):
     np.testing.assert_array_equal(again.scaler.scale, scaler.scale[[2, 0, 1]])
     with pytest.raises(SotddError, match=r"scaler .*'pay' .*'income'"):
         sotdd.distance(*[frame.rename(columns={"income": "pay"})] * 2, scale=scaler)
-
-
-def test_batches_of_files_know_their_columns(folder, frame):
-    first = next(iter(batches(frame, batch_rows=60)))
-    assert (first.features.shape, first.classes) == ((60, 3), (0, 1))
-    unlabelled = next(iter(batches(frame, features=list(NAMES), label=None)))
-    for batch in (first, unlabelled):
-        assert sotdd.Projections.fit([batch], n_projections=64).columns == NAMES

@@ -1,5 +1,6 @@
 """Sketches: against slow code, by both engines, with data, and as vectors."""
 
+from dataclasses import replace
 from math import factorial
 
 import numpy as np
@@ -137,9 +138,7 @@ def test_sketches_of_many_small_classes_know_what_chance_gives(rng):
 def test_one_sketch_that_knows_its_halves_is_enough(rng):
     a, b = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
     projections = sotdd.Projections.fit([a, b], n_projections=64)
-    first = sotdd.SketchBuilder(projections).begin_first_pass().add(a)
-    streamed = first.begin_second_pass().add(a).finish()  # the second of two passes knows none
-    assert streamed.halves is None
+    streamed = replace(sotdd.sketch(a, projections), halves=None)  # as with more classes than fit
     assert streamed.distance(streamed).excess is None
     assert sotdd.sketch(b, projections).distance(streamed).excess is not None
     assert sotdd.sketch(b, projections).distance(streamed, p=1.5).excess is None

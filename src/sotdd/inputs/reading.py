@@ -35,10 +35,10 @@ _CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space"
 # What data are read from.
 Kind: TypeAlias = Literal[
     "a dataset that is open", "arrays", "a frame", "a CSV file", "a table", "a workbook", "a database", "an .npz file",
-    "an .npy file", "a folder", "a Hugging Face dataset", "a torch dataset", "batches of a Parquet file",
+    "an .npy file", "a folder", "a Hugging Face dataset", "a torch dataset", "a stream",
 ]  # fmt: skip
 _NEW: tuple[Kind, ...] = get_args(Kind)[1:]  # what is not open yet
-_WHOLE: tuple[Kind, ...] = get_args(Kind)[:-1]  # what is not batches
+_WHOLE: tuple[Kind, ...] = get_args(Kind)[:-1]  # what is not a stream
 _CSV: tuple[Kind, ...] = ("a CSV file",)
 _SHEETS: tuple[Kind, ...] = ("a workbook", "a database")
 _TABLES: tuple[Kind, ...] = (*_CSV, *_SHEETS, "a frame", "a table", "a Hugging Face dataset", _NEW[-1])

@@ -63,7 +63,8 @@ class Sketch(Received):
         What distances are controlled by; None where nothing can be.
     halves
         (2, S) how far apart random halves of the data are, for p = 1 and p = 2: distances then know what their
-        sizes alone give (`Distance.sampling`). None for the second of two passes, single points and private sketches.
+        sizes alone give (`Distance.sampling`). None for single points, streams of very many classes, and private
+        sketches.
 
     Examples
     --------

@@ -135,7 +135,7 @@ def test_tables_are_read_for_a_catalog_as_for_other_commands(run, rng, tmp_path,
     refused = run("catalog", "add", "shops", "first", "shop.csv", "--missing", "error")
     assert refused[0] == 2
     assert "missing" in refused[2]
-    reading = ["--missing", "drop", "--one-hot", "5", "--dates", "--exclude", "id"]
+    reading = ["--missing", "drop", "--one-hot", "5", "--exclude", "id"]
     code, said, _ = run("catalog", "add", "shops", "first", "shop.csv", *reading)
     assert code == 0
     assert "59 points" in said

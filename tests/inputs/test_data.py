@@ -180,7 +180,7 @@ def test_encoders_of_rows(xy, folder):
         {"broken": "skip"}, {"broken": "mend"}, {"image_size": (1, 2, 3)}, {"image_size": 0}, {"image_mode": "CMYK"},
         {"image_mode": np.ones(2)}, {"encoder": 3}, {"bins": 0}, {"max_points": 0}, {"max_points": 2.5}, {"seed": -1},
         {"table": "x"}, {"query": "x"},
-        {"na_values": "x"}, {"missing": "x"}, {"one_hot": 1}, {"dates": 3}, {"exclude": 5},
+        {"na_values": "x"}, {"missing": "x"}, {"one_hot": 1}, {"exclude": 5},
         {"separator": ";"},
     ],
     ids=str,

@@ -115,7 +115,7 @@ def test_a_size_that_was_changed_is_no_want_of_memory(folder):
 @pytest.mark.parametrize(
     "text",
     ["x.csv::label", "x.csv::colour=red", "x.csv::max_points=many", "x.csv::image_size=3xy",
-     "x.csv::dates=maybe", "nowhere.csv"],
+     "x.csv::one_hot=maybe", "nowhere.csv"],
 )  # fmt: skip
 def test_source_texts_that_cannot_be_read(folder, text):
     assert text.rpartition(":")[2].partition("=")[0] in refusal(text)

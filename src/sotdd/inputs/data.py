@@ -108,8 +108,6 @@ class Origin:
         The columns of the table that are no features, and why.
     categories
         The columns of categories, of which each value is a feature.
-    dates
-        The columns of dates, which are counted in days.
     gaps
         The columns of numbers in which values are missing, and in which rows (n,): these hold a mean, and a feature
         says so.
@@ -127,7 +125,6 @@ class Origin:
     labelled: bool = True
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     categories: Mapping[str, Category] = field(default_factory=dict)
-    dates: Names = ()
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     remarks: Remarks = ()
     target: Target | None = None

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, describe
+from sotdd.basics.checks import check_choice, check_count, describe
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.randomness import check_seed
 from sotdd.inputs.encode import Encoder
@@ -178,7 +178,6 @@ class TableSettings(TypedDict, total=False):
     features: str | int | Sequence[str | int] | None
     exclude: str | Sequence[str] | None
     one_hot: bool | int
-    dates: bool
     missing: Literal["auto", "mean", "drop", "error"]
     na_values: str | Sequence[str] | None
     separator: str | None
@@ -251,15 +250,6 @@ class Reading:
         kept=True,
         type=str,
         metavar="N",
-    )
-    dates: bool = _option(
-        False,
-        "Take dates as features: days since the beginning of 1970.",
-        take=check_flag,
-        parse=_parse_value,
-        sources=_TABLES,
-        kept=True,
-        type=bool,
     )
     missing: str = _option(
         "auto",

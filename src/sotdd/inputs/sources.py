@@ -92,8 +92,8 @@ def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values 
     Examples
     --------
     >>> from sotdd.inputs.sources import write_source
-    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], dates=True)
-    'a.csv::label=kind,exclude=id+note,dates=true,max_points=9'
+    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], one_hot=False)
+    'a.csv::label=kind,exclude=id+note,one_hot=false,max_points=9'
     """
     path, _, own = source.partition("::")
     written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]

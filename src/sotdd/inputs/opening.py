@@ -151,8 +151,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=None) if loaded.sampled else reading)
     if isinstance(features, Items):
         mode = loaded.image_mode or reading.image_mode
-        features, rows, skipped = prepare_rows(features, rows, name, replace(reading, image_mode=mode))
-        origin = origin.also(*skipped)
+        features = prepare_rows(features, rows, name, replace(reading, image_mode=mode))
     elif rows is not None:
         features = take_rows(features, rows)
     kept = labels.take(rows)
@@ -162,7 +161,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
         data = arrange(data, list_features(loaded.order or loaded.columns, [data]))
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:
-        data = replace(data, features=prepare_rows(data.features, None, name, reading)[0])
+        data = replace(data, features=prepare_rows(data.features, None, name, reading))
     if prepares or not loaded.named:  # what an encoder returns are no longer these columns
         data = replace(data, columns=None, origin=replace(data.origin, categories={}, gaps={}))
     return data

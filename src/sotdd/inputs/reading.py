@@ -187,7 +187,6 @@ class TableSettings(TypedDict, total=False):
     query: str | None
     image_size: int | tuple[int, int] | None
     image_mode: Literal["L", "RGB"] | None
-    broken: Literal["refuse", "skip"]
     split: str | None
     encoder: object | None
     bins: int | None
@@ -315,13 +314,6 @@ class Reading:
     )
     image_mode: str | None = _option(
         None, "Whether images become grey, 'L', or coloured, 'RGB'.", choices=("L", "RGB"), kept=True
-    )
-    broken: str = _option(
-        "refuse",
-        "Whether to refuse or to skip a broken image in a folder.",
-        choices=("refuse", "skip"),
-        sources=("a folder",),
-        kept=True,
     )
     split: str | None = _option(
         None,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.text import say_count
 from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaders.images import BATCH, fit_image, is_grey
 from sotdd.inputs.preparation import Items, Loaded
@@ -37,34 +36,25 @@ def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
     if reading.max_points is not None and reading.max_points < len(paths):
         rows = sample_rows(np.arange(len(paths)), reading.max_points, reading.seed)
         paths, classes = [paths[row] for row in rows], [classes[row] for row in rows]
-    skip, size = reading.broken == "skip", reading.image_size
     with warnings.catch_warnings():
         warnings.simplefilter("error", pillow.DecompressionBombWarning)
-        modes = [_read_image(path, skip, lambda image: image.mode) for path in paths]
-    kept = [row for row, mode in enumerate(modes) if mode is not None]
-    if not kept:
-        images = say_count(len(paths), "image", "images")
-        raise SotddError(f"{folder} has {images} and none can be read: expected at least one.")
-    mode = reading.image_mode or ("L" if all(is_grey(modes[row]) for row in kept) else "RGB")
+        modes = {_read_image(path, lambda image: image.mode) for path in paths}
+    mode, size = reading.image_mode or ("L" if all(map(is_grey, modes)) else "RGB"), reading.image_size
 
     def decode(row: int) -> Any:  # noqa: ANN401  # an image
-        image = _read_image(paths[kept[row]], skip, lambda image: image.copy())
-        return image if image is None or size is None else fit_image(image, size, mode)
+        image = _read_image(paths[row], lambda image: image.copy())
+        return image if size is None else fit_image(image, size, mode)
 
     def read(rows: NDArray[np.integer]) -> list[Any]:
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
             return list(threads.map(decode, rows))
 
-    items = Items(len(kept), read, BATCH, broken=len(paths) - len(kept))
-    labels = Labels.of([classes[row] for row in kept], len(kept), name)
-    return Loaded(items, labels, sampled=True, image_mode=mode)
+    labels = Labels.of(classes, len(classes), name)
+    return Loaded(Items(len(paths), read, BATCH), labels, sampled=True, image_mode=mode)
 
 
-def _read_image(path: Path, skip: bool, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # of an image
-    """What is made of an image; None for a broken one, where these may be skipped.
-
-    One that may not be read is whole, and is never skipped.
-    """
+def _read_image(path: Path, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # of an image
+    """What is made of an image."""
     try:
         with require("PIL.Image", "reading images", "'sotdd[inputs]'").open(path) as image:
             return use(image)
@@ -73,9 +63,7 @@ def _read_image(path: Path, skip: bool, use: Callable[[Any], Any]) -> Any:  # no
     except MemoryError:
         raise
     except Exception as error:  # of whatever decoder, and for more pixels than Pillow considers safe
-        if not skip:
-            raise SotddError(f"the image {path} is broken ({first_line(error)})", use={"broken": "skip"}) from error
-        return None
+        raise SotddError(f"the image {path} is broken ({first_line(error)}): mend or remove it.") from error
 
 
 def _open_texts(folder: Path, name: str, reading: Reading) -> Loaded:

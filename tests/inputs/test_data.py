@@ -1,7 +1,6 @@
 """Arrays, labels, bunches and odd objects as datasets: what is taken, and what is refused in one line."""
 
 from decimal import Decimal
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -145,22 +144,11 @@ def test_arrays_and_options(xy):
     assert open_dataset(data, name="others").name == "others"
 
 
-def test_dlpack_without_array(xy):
-    """An array that shares its memory and offers nothing else."""
-    x, y = xy
-    opened = open_dataset((SimpleNamespace(__dlpack__=x.__dlpack__, __dlpack_device__=x.__dlpack_device__), y))
-    same(opened, xy)
-    assert np.shares_memory(opened.features, x)
-
-
-def test_bunches():
-    digits = toys.load_iris()
-    same(open_dataset(digits), (digits.data, digits.target_names[digits.target]))
-    framed = open_dataset(toys.load_iris(as_frame=True))
-    assert framed.classes == ("setosa", "versicolor", "virginica")
-    assert framed.columns == tuple(digits.feature_names)
-    assert "bins=10" in refusal(toys.load_diabetes())
-    assert open_dataset(toys.load_diabetes(), bins=4).counts.min() > 100
+def test_what_scikit_learn_loads():
+    assert open_dataset(toys.load_iris(return_X_y=True)).counts.tolist() == [50, 50, 50]
+    assert "is a Bunch: expected (features, labels)" in refusal(toys.load_iris())
+    assert "bins=10" in refusal(toys.load_diabetes(return_X_y=True))
+    assert open_dataset(toys.load_diabetes(return_X_y=True), bins=4).counts.min() > 100
 
 
 def test_encoders_of_rows(xy, folder):

@@ -24,7 +24,7 @@ from sotdd.basics.text import say_count
 from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
 from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, take_rows
 from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
-from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
+from sotdd.inputs.loaders.arrays import open_arrays
 from sotdd.inputs.loaders.tables import is_frame, open_frame
 from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
 from sotdd.inputs.preparation import Items, Loaded, prepare_rows
@@ -70,8 +70,8 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     Parameters
     ----------
     source
-        ``(features, labels)``, features alone, a frame, a scikit-learn Bunch, a torch Dataset or
-        DataLoader, a Hugging Face dataset, or a path: ``.npz``, ``.npy``; ``.csv``, ``.parquet``, ``.arrow``,
+        ``(features, labels)``, features alone, a frame, a torch Dataset or DataLoader,
+        a Hugging Face dataset, or a path: ``.npz``, ``.npy``; ``.csv``, ``.parquet``, ``.arrow``,
         ``.jsonl`` (a file, a folder or a pattern), ``.xlsx``, ``.sqlite``, ``.duckdb``; a folder of images or texts
         with one sub-folder per class, a folder saved by ``datasets``; ``-`` for CSV on standard input. Options may
         follow the path, as in ``"table.csv::label=species"``; they take precedence over the arguments.
@@ -116,12 +116,10 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     return complete(_open_object(source, name, asked), name, asked)
 
 
-def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401, PLR0911  # anything
+def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # anything
     """Open an object by what its type is called and what it can do: no library is imported to tell."""
     if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)) or is_sparse(source):
         return open_arrays(source, name, reading)
-    if is_bunch(source):
-        return open_bunch(source, name, reading)
     if is_frame(source):
         return open_frame(source, name, reading)
     if type(source).__module__.split(".")[0] == "datasets":

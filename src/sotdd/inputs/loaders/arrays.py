@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -51,19 +50,6 @@ def _open_features(features: Any, name: str, reading: Reading) -> Loaded:  # noq
     masks = {f"feature {place}": flat[:, place] for place in np.flatnonzero(flat.any(axis=0))}
     filled = np.where(gaps, means.astype(features.dtype), features) if masks else features
     return Loaded(check_features(filled, name), None, origin=Origin(gaps=masks) if masks else PLAIN)
-
-
-def is_bunch(source: object) -> bool:
-    """Whether a source is a Bunch, as the loaders of scikit-learn return it."""
-    return isinstance(source, Mapping) and hasattr(source, "data") and hasattr(source, "target")
-
-
-def open_bunch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # scikit-learn is optional
-    """Open the data and target of a scikit-learn Bunch; integer targets go by their names."""
-    target, names = np.asarray(source.target), getattr(source, "target_names", None)
-    if isinstance(names, (list, np.ndarray)) and target.dtype.kind in "iu" and set(target.flat) <= {*range(len(names))}:
-        target = np.asarray(names)[target]
-    return open_arrays((source.data, target), name, reading)
 
 
 def _list_items(features: Any) -> list[Any]:  # noqa: ANN401  # anything

@@ -18,7 +18,7 @@ from sotdd.basics.text import quote, say_count
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.sparse import SparseRows, is_sparse
 from sotdd.inputs.streamed import Features, StreamedFeatures
-from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
+from sotdd.inputs.tensors import DeviceFeatures, from_tensor, is_tensor
 
 
 class Indexed(Protocol):
@@ -448,13 +448,10 @@ def _as_features(features: object, name: str) -> Features:
     if is_tensor(features):
         return from_tensor(features, name)
     try:
-        array = np.asarray(features)
-        return from_dlpack(features, name) if array.ndim == 0 and hasattr(features, "__dlpack_device__") else array
+        return np.asarray(features)
     except (MemoryError, SotddError):
         raise
     except Exception as error:  # of whatever library
-        if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
-            return from_dlpack(features, name)
         raise SotddError(
             f"features of {name!r} do not form an array (n, ...) ({first_line(error)}): pass numbers."
         ) from error

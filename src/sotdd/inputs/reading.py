@@ -178,7 +178,7 @@ class TableSettings(TypedDict, total=False):
     features: str | int | Sequence[str | int] | None
     exclude: str | Sequence[str] | None
     one_hot: bool | int
-    missing: Literal["auto", "mean", "drop", "error"]
+    missing: Literal["mean", "drop", "error"]
     na_values: str | Sequence[str] | None
     separator: str | None
     decimal: str | None
@@ -251,11 +251,11 @@ class Reading:
         metavar="N",
     )
     missing: str = _option(
-        "auto",
+        "mean",
         "What to do about missing values: mean fills in the mean of the column and compares how many are missing, drop "
-        "leaves out rows in which a feature or the label is missing, error refuses them; auto is mean for tables, and "
-        "error for arrays.",
-        choices=("auto", "mean", "drop", "error"),
+        "leaves out rows in which a feature or the label is missing, error refuses them. NaN in the features of "
+        "an array is always refused.",
+        choices=("mean", "drop", "error"),
         sources=_NEW,
         kept=True,
         type=str,

@@ -112,14 +112,10 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
 def _open(path: str, name: str, reading: Reading) -> Loaded:
     if path == _STDIN:
         return _load("files.open_csv")([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
-    if path.startswith("hub:"):
-        return _load("huggingface.open_hub")(path, name, reading)
     if is_remote(path) or (glob.has_magic(path) and not exists(Path(path))):
         return _open_files(list_files(path), name, reading)
     target = Path(path)
     _refuse_missing(target)
-    if any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
-        return _load("huggingface.open_saved")(target, name, reading)
     if not target.is_dir():
         return _open_files([str(target)], name, reading)
     target, reading = _choose_split(target, reading), replace(reading, split=None)

@@ -43,7 +43,6 @@ def test_what_does_not_go_with_a_sketch_is_refused(pair, projections):
     a, b = pair
     even = projections.evenly()
     one = sotdd.sketch(a, even, n_quantiles=512)
-    assert one.distance(sotdd.sketch(b, even, n_quantiles=128)).value > 0
 
     def compare_with(**change):
         other = sotdd.Projections.fit(list(pair), **{"n_projections": 200, "seed": 3, "tilt": False, **change})
@@ -55,7 +54,7 @@ def test_what_does_not_go_with_a_sketch_is_refused(pair, projections):
         (compare_with(n_moments=2), "n_moments is 5 and 2"),
         (compare_with(directions=sotdd.projections.Orthogonal()), "'sphere' and 'orthogonal'"),
         (compare_with(scale=None), "scaler is .* and None"),
-        (lambda: one.distance(sotdd.sketch(b, even, n_quantiles=100)), "divides"),
+        (lambda: one.distance(sotdd.sketch(b, even, n_quantiles=256)), "the same number"),
         (lambda: one.distance(b), "Sketch"),
         (lambda: sotdd.distance(one, b, seed=3), "seed"),
         (lambda: sotdd.pairwise([one, b], projections=projections), "projections"),

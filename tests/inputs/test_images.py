@@ -124,8 +124,7 @@ def test_a_folder_one_level_too_high_is_noticed(tmp_path):
         parquet.write_table(pa.table({"x": [1.0, 2.0], "y": [0, 1]}), tmp_path / "tables" / split / "0.parquet")
     for kind in ("photos", "tables"):
         assert "'test', 'train'" in refusal(tmp_path / kind)
-        assert open_dataset(f"{tmp_path / kind}::split=test").n_points == 2
-        assert "'dev'" in refusal(tmp_path / kind, split="dev")
+        assert open_dataset(tmp_path / kind / "test").n_points == 2
     assert open_dataset(tmp_path / "photos" / "train").classes == ("cat", "dog")
     assert open_dataset(tmp_path / "photos", label=None).n_points == 4  # all of it, without classes
     (tmp_path / "photos" / "train").rename(tmp_path / "photos" / "locomotive")  # now these are names of classes

@@ -187,7 +187,6 @@ class TableSettings(TypedDict, total=False):
     query: str | None
     image_size: int | tuple[int, int] | None
     image_mode: Literal["L", "RGB"] | None
-    split: str | None
     encoder: object | None
     bins: int | None
     groups: str | Sequence[Any] | None
@@ -314,13 +313,6 @@ class Reading:
     )
     image_mode: str | None = _option(
         None, "Whether images become grey, 'L', or coloured, 'RGB'.", choices=("L", "RGB"), kept=True
-    )
-    split: str | None = _option(
-        None,
-        "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
-        **_TEXT,
-        expected="the name of a split, or None",
-        sources=("a Hugging Face dataset", "a folder"),
     )
     encoder: Encoder | None = _option(  # noqa: RUF009  # a field
         None,

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
@@ -118,7 +118,8 @@ def _open(path: str, name: str, reading: Reading) -> Loaded:
     _refuse_missing(target)
     if not target.is_dir():
         return _open_files([str(target)], name, reading)
-    target, reading = _choose_split(target, reading), replace(reading, split=None)
+    if not reading.unlabelled:
+        _refuse_splits(target)
     files = list_files(str(target))
     return _open_files(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
 
@@ -151,19 +152,14 @@ def find_suffix(path: str) -> str | None:
     return next((suffix for suffix in _LOADERS if lower.endswith(suffix)), None)
 
 
-def _choose_split(folder: Path, reading: Reading) -> Path:
-    """The folder of the split that was asked for; one that holds nothing but splits is one level too high."""
+def _refuse_splits(folder: Path) -> None:
+    """Refuse a folder that holds nothing but splits of a dataset, which is one level too high."""
     below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
-    names = ", ".join(repr(path.name) for path in below) or "none"
-    if reading.split is not None and folder / reading.split not in below:
-        raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: name one", by=("split",))
-    if reading.split is not None or reading.unlabelled:
-        return folder / (reading.split or "")
     # A split has folders of its own, as one of images has, or tables.
     inside = (find_suffix(path.name) in _IN_FOLDERS or path.is_dir() for split in below for path in split.iterdir())
     if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(inside):
-        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one", by=("split",))
-    return folder
+        names = ", ".join(repr(path.name) for path in below)
+        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: open {below[0]}.")
 
 
 def _load(loader: str) -> Callable[..., Loaded]:

@@ -36,9 +36,9 @@ def open_huggingface(source: Any, name: str, reading: Reading) -> Loaded:  # noq
     """Open a dataset as the table that it is; images are decoded once."""
     reading.refuse("a Hugging Face dataset")
     if isinstance(source, dict):
-        source = _choose_split(source, name, reading)
-    elif reading.split is not None:
-        reading.refuse(f"dataset {name!r}, which has no splits", "split")
+        if len(source) != 1:
+            raise SotddError(f"{name} has the splits {', '.join(map(repr, source))}: pass one of them, as by its name.")
+        source = next(iter(source.values()))
     if type(source).__name__ == "IterableDataset":
         return _open_stream(source, name, reading)
     if not len(source):
@@ -63,15 +63,6 @@ def _read(source: Any, columns: Sequence[str] | None, coded: Sequence[str]) -> I
             named = arrow().DictionaryArray.from_arrays(known, source.features[column].names)
             table = table.set_column(table.column_names.index(column), column, named)  # noqa: PLW2901
         yield from table.to_batches()
-
-
-def _choose_split(source: dict[str, Any], name: str, reading: Reading) -> Any:  # noqa: ANN401
-    wanted = reading.split or (next(iter(source)) if len(source) == 1 else None)
-    if wanted not in source:
-        asked = "" if wanted is None else f" and no {wanted!r}"
-        known = ", ".join(map(repr, source))
-        raise SotddError(f"dataset {name!r} has the splits {known}{asked}: choose one", by=("split",))
-    return source[wanted]
 
 
 def _make_items(source: Any, column: str, name: str) -> Items:  # noqa: ANN401

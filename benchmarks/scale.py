@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import dask
+import dask.dataframe
 import numpy as np
 import pyarrow as pa
 from distributed import Client, LocalCluster
@@ -24,32 +25,32 @@ from pyarrow import parquet
 
 import sotdd
 from benchmarks.core import Line, table
-from sotdd.inputs import ParquetBatches
 
 FEATURES = 64
 CLASSES = 10
 FILE_ROWS = 250_000
 
 _STREAM = """
-import re, sys, time, sotdd
-from sotdd.inputs import ParquetBatches
+import pyarrow.dataset, re, sys, time, sotdd
 count, *paths = sys.argv[1:]
-batches = ParquetBatches.open(paths)
-projections = sotdd.Projections.fit([next(iter(batches))], n_projections=int(count))
-sotdd.sketch_stream([next(iter(batches))], projections)  # loads the compiled loops
+rows = pyarrow.dataset.dataset(paths)
+first = rows.head(65536)
+projections = sotdd.Projections.fit([first], n_projections=int(count))
+sotdd.sketch_stream([first], projections)  # loads the compiled loops
 began = time.perf_counter()
-assert sotdd.sketch_stream(batches, projections).n_points == batches.n_points
+batches = rows.to_batches(batch_size=65536, batch_readahead=1, fragment_readahead=1)
+assert sotdd.sketch_stream(batches, projections).n_points == rows.count_rows()
 seconds = time.perf_counter() - began
 print(seconds, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024)
 """
 
 
-def write(folder: Path, files: int, rows: int = FILE_ROWS, classes: int = CLASSES) -> list[Path]:
+def write(folder: Path, files: int, rows: int = FILE_ROWS) -> list[Path]:
     """Files of Gaussian features in columns, and labels that move them."""
     paths = []
     for place in range(files):
         rng = np.random.default_rng(place)
-        labels = rng.integers(classes, size=rows)
+        labels = rng.integers(CLASSES, size=rows)
         points = rng.standard_normal((FEATURES, rows), dtype=np.float32) + (0.1 * labels).astype(np.float32)
         columns = {f"x{k}": column for k, column in enumerate(points)}
         paths.append(folder / f"part-{place:03}.parquet")
@@ -93,10 +94,11 @@ def one_process(paths: Sequence[Path], turns: int, count: int = 256, count_for_m
 
 def on_cluster(paths: Sequence[Path], client: Client, count: int) -> tuple[float, float]:
     """Seconds that the workers of a client take, and the most processor time that one of them takes."""
-    projections = sotdd.Projections.fit([next(iter(ParquetBatches.open(paths[0])))], n_projections=count)
+    rows = dask.dataframe.read_parquet([str(path) for path in paths])
+    projections = sotdd.Projections.fit([rows.head(20_000)], n_projections=count)
     before = client.run(time.process_time)
     began = time.perf_counter()
-    sotdd.sketches.cluster.sketch(list(paths), projections, client)
+    sotdd.sketches.cluster.sketch(rows, projections, client)
     seconds = time.perf_counter() - began
     after = client.run(time.process_time)
     return seconds, max(after[worker] - before[worker] for worker in after)
@@ -149,27 +151,6 @@ def two_workers(paths: Sequence[Path], turns: int, count: int = 256) -> list[Lin
     ]
 
 
-def passes(turns: int, rows: int = 100_000, count: int = 256) -> list[str]:
-    """What one pass and two cost for each value in processor time, by the number of classes."""
-    lines = ["| classes | one pass | two passes | one / two | a builder of L = 1,000 |", "|---|---|---|---|---|"]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        workers(1) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        for classes in (2, 10, 30, 60, 120):
-            paths = write(Path(folder), 2, rows, classes)
-            best = [float("inf")] * 2
-            for _ in range(turns):
-                for place, most in enumerate((1 << 40, 0)):
-                    cluster.ONE_PASS_BYTES = most
-                    best[place] = min(best[place], on_cluster(paths, client, count)[1])
-            one, two = (seconds / (2 * rows * count) * 1e9 for seconds in best)
-            size = classes * 1000 * 4096 / 1e6
-            lines.append(f"| {classes} | {one:.1f} ns | {two:.1f} ns | {one / two:.2f} | {size:.0f} MB |")
-    return lines
-
-
 def machine() -> str:
     """What the numbers were measured on."""
     return (
@@ -181,13 +162,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, once")
-    parser.add_argument("--passes", action="store_true", help="one pass against two instead")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     options = parser.parse_args()
     print(machine())
-    if options.passes:
-        print("\n".join(passes(1 if options.quick else 5)))
-        return
     turns = 1 if options.quick else 3
     with tempfile.TemporaryDirectory() as folder:
         paths = write(Path(folder), 5 if options.quick else 20, FILE_ROWS)

@@ -9,7 +9,6 @@ import pytest
 
 import sotdd
 from sotdd.basics.files import read_whole, refuse_unwritable, write_whole
-from sotdd.inputs import ParquetBatches
 
 X, Y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and links as POSIX has them")
@@ -111,7 +110,6 @@ def test_odd_paths_are_refused_wherever_something_is_read(path):
     for call in (
         sotdd.open_dataset,
         sotdd.Sketch.load,
-        ParquetBatches.open,
         lambda path: read_whole(path, "a file"),
         lambda path: sotdd.open_dataset((path, path)),
         lambda path: sotdd.open_dataset(f"{path}*.parquet"),

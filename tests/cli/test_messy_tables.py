@@ -41,10 +41,10 @@ def test_distance(sotdd):
 
 
 def test_reading_options(sotdd):
-    line = "distance people.csv new_city.csv --label churned --one-hot 5 --dates --exclude in*+vip --json"
+    line = "distance people.csv new_city.csv --label churned --one-hot 5 --exclude in*+vip --json"
     found = json.loads(sotdd(line))
     cities = [f"city={city}" for city in ("Köln", "Oslo", "Paris", "Rome")]
-    assert found["columns"] == ["signup", "age", *cities]
+    assert found["columns"] == ["age", *cities]
     assert "8 of 120 rows, age (6), income (3)" in sotdd(
         "distance people.csv gaps.csv --label churned --missing error", code=2
     )
@@ -95,10 +95,10 @@ def test_a_reference_and_its_batches(sotdd, tables):
 
 
 def test_the_settings_of_a_reference_go_for_its_batches(sotdd):
-    sotdd("reference german.csv::encoding=latin-1 -o german.ref --label churned --one-hot 5 --dates --missing drop")
+    sotdd("reference german.csv::encoding=latin-1 -o german.ref --label churned --one-hot 5 --missing drop")
     told = json.loads(sotdd("check german.ref german.csv --n-permutations 39 --json"))
     assert told["verdict"] == "passed"
-    assert told["distance"]["columns"] == ["signup", "age", "income", "vip", *CITIES]
+    assert told["distance"]["columns"] == ["age", "income", "vip", *CITIES]
     assert "2 passed" in sotdd("check german.ref gaps.csv excel.csv::encoding=utf-16 --n-permutations 39")
     said = sotdd("check german.ref new_city.csv --n-permutations 39", code=1)
     assert "new_city.csv: values that the reference does not have: city=Paris" in said

@@ -229,7 +229,12 @@ def test_bad_input_is_refused_in_one_line(wrong, message):
 
 
 @pytest.mark.parametrize(
-    ("laws", "message"), [({"label_law": Medians()}, "Summaries"), ({"directions": Circles()}, "point maps")]
+    ("laws", "message"),
+    [
+        ({"label_law": Medians()}, "Summaries"),
+        ({"label_law": "quantiles"}, "label_law='moments'"),
+        ({"directions": Circles()}, "point maps"),
+    ],
 )
 def test_laws_without_a_gradient_are_refused(laws, message):
     projections = sotdd.Projections.fit([ONES], n_projections=64, **laws)

@@ -83,48 +83,15 @@ def test_huggingface(xy, folder, hub):
     same(open_dataset(data), xy)
     order = np.random.default_rng(0).permutation(N)
     same(open_dataset(data.select(order)), (x[order], y[order]))
-    data.save_to_disk("saved")
-    same(open_dataset("saved"), xy)
-    hub.DatasetDict({"train": data, "test": data.select(range(10))}).save_to_disk("splits")
-    same(open_dataset("splits::split=test"), (x[:10], y[:10]))
-    for text in ("splits", "splits::split=dev"):
-        assert "'train', 'test'" in refusal(text)
+    splits = hub.DatasetDict({"train": data, "test": data.select(range(10))})
+    assert "'train', 'test'" in refusal(splits)
+    same(open_dataset(hub.DatasetDict({"train": data})), xy)
+    splits.save_to_disk("saved")  # Arrow files in a folder for each split
+    assert open_dataset("saved/test", label="animal").counts.sum() == 10
     same(open_dataset(data.to_iterable_dataset(), max_points=20), (x[:20], y[:20]))
     assert "by max_points" in refusal(data.to_iterable_dataset())
     doubled = data.with_transform(lambda rows: {"v": [np.array(v) * 2 for v in rows["v"]], "label": rows["animal"]})
     assert open_dataset(doubled).rows(slice(0, 1))[0].tolist() == (2 * x[0]).tolist()
-
-
-def test_the_hub(xy, folder, hub, monkeypatch):
-    x, y = xy
-    data = hub.Dataset.from_dict({**{f"x{k}": x[:, k] for k in range(D)}, "label": y})
-    asked = []
-
-    def load_dataset(name, config, split, streaming):
-        asked.append((name, config, split, streaming))
-        if name == "org/none":
-            raise ConnectionError("there is\nno such dataset")
-        found = hub.DatasetDict({"train": data, "test": data.select(range(50))})
-        found = found if split is None else found[split]
-        return found.to_iterable_dataset() if streaming else found
-
-    monkeypatch.setattr(hub, "load_dataset", load_dataset)
-    same(open_dataset("hub:org/a:small::split=train"), xy)
-    sample = open_dataset("hub:org/a::split=train,max_points=40")
-    assert (sample.n_points, sample.columns) == (40, ("x0", "x1", "x2", "x3"))
-    assert not np.array_equal(sample.features, x[:40])
-    assert asked == [("org/a", "small", "train", False), ("org/a", None, "train", True)]
-    for text, said in (("hub:org/none", "'org/none'"), ("hub:org/a", "'train', 'test'"), ("hub:what is this", "what")):
-        assert said in refusal(text)
-    (folder / "mnist").mkdir()
-    assert "'mnist'" in refusal("hub:mnist", max_points=5)
-
-
-def test_a_saved_folder_names_files_of_its_own_only(folder, hub):
-    hub.Dataset.from_dict({"x": [1.0, 2.0], "label": [0, 1]}).save_to_disk("saved")
-    state = folder / "saved" / "state.json"
-    state.write_text(state.read_text().replace('"data-', '"../saved/data-'))
-    assert "elsewhere" in refusal("saved")
 
 
 def test_huggingface_columns(xy, hub):
@@ -148,10 +115,5 @@ def test_unknown_class_labels_are_missing(hub):
         assert open_dataset(source, missing="drop", **more).rows(slice(None))[:, 0].tolist() == [1, 3]
 
 
-def test_saved_folders_that_are_damaged(folder, hub):
-    hub.Dataset.from_dict({"x": [1.0, 2.0], "label": [0, 1]}).save_to_disk("saved")
-    for path in (folder / "saved").glob("*.arrow"):
-        path.write_bytes(path.read_bytes()[:50])
-    assert "cannot read saved" in refusal("saved")
-    empty = hub.Dataset.from_dict({"x": [], "label": []})
-    assert "no rows" in refusal(empty)
+def test_empty_datasets(hub):
+    assert "no rows" in refusal(hub.Dataset.from_dict({"x": [], "label": []}))

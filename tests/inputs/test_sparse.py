@@ -80,33 +80,3 @@ def broken(**parts):
 )
 def test_what_is_refused(source, said):
     assert said in refusal(source)
-
-
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
-def test_files_of_scipy(counts, kind, folder):
-    sp.save_npz("words.npz", sp.csr_matrix(counts).asformat(kind))
-    np.save("labels.npy", np.arange(40) % 3)
-    data = sotdd.open_dataset("words.npz::label=labels.npy")
-    assert isinstance(data.features, SparseRows)
-    np.testing.assert_array_equal(data.features[:], counts)
-    assert data.codes.tolist() == (np.arange(40) % 3).tolist()
-    assert sotdd.open_dataset("words.npz").classes == ("all",)
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"format": "csr", "indices": [0, 70], "indptr": [0, 1, 1, 2]},
-        {"format": "csc", "indices": [0, 1], "indptr": [0, 5, 1, 2]},
-        {"format": "csr", "indices": [0.5, 1.5], "indptr": [0, 1, 1, 2]},
-        {"format": "csr", "indices": [0, 1], "indptr": [0, 1, 1, 2], "shape": [3, -3]},
-        {"format": "coo", "row": [0, 1], "col": [0, 9]},
-        {"format": "bsr", "data": np.ones((2, 1, 1)), "indices": [0, 7], "indptr": [0, 1, 2]},
-    ],
-)
-def test_crafted_files_are_one_line(parts, folder):
-    whole = {"shape": [3, 3], "data": [1.0, 2.0], **parts}
-    np.savez("odd.npz", **whole)
-    assert "sparse matrix" in refusal("odd.npz")
-    np.savez("a.npz", X=np.eye(3), **whole)  # has an array X, which it is then
-    assert sotdd.open_dataset("a.npz").n_points == 3

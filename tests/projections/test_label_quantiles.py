@@ -4,7 +4,6 @@ from itertools import pairwise as neighbours
 
 import numpy as np
 import pytest
-import torch
 
 import reference
 import sotdd
@@ -141,63 +140,3 @@ def test_laws_by_name():
         sotdd.projections.Moments(),
     ]
     assert len({mark(label_law=label) for label in apart}) == len(apart)
-
-
-# ---------------------------------------------------------------- the loss
-
-
-def tensors(rng, n, classes, d=3):
-    x, y = blobs(rng, n, classes, d)
-    return torch.tensor(x), torch.tensor(y)
-
-
-@pytest.mark.parametrize(("n", "m"), [(30, 30), (41, 27)])
-def test_the_loss_agrees_with_the_brute_force(rng, n, m):
-    (x, y), (x2, y2) = tensors(rng, n, 4), tensors(rng, m, 3)
-    projections = sotdd.Projections.fit([x, x2], n_projections=70, label_law="quantiles", scale=None)
-    expected = (
-        brute_force((x.numpy(), y.numpy()), (x2.numpy(), y2.numpy()), projections, 2)
-        @ projections.draw(0, 70).importance
-        / 70
-    )
-    found = sotdd.gradients.sotdd_loss(x, y, x2, y2, projections)
-    np.testing.assert_allclose(found.item(), expected, rtol=1e-6)
-    soft = [torch.nn.functional.one_hot(labels, 5).double().requires_grad_() for labels in (y, y2)]
-    by_soft = sotdd.gradients.sotdd_loss(x, soft[0], x2, soft[1], projections)  # with empty classes
-    np.testing.assert_allclose(by_soft.item(), expected, rtol=1e-6)
-
-
-def test_soft_labels_by_their_definition(rng):
-    """A class is its quantile function weighted by membership; a point is shifted by its expected term."""
-    x, x2 = rng.normal(size=(6, 2)), rng.normal(size=(6, 2))
-    parts = rng.integers(1, 5, size=(6, 2))
-    members = parts / parts.sum(axis=1, keepdims=True)
-    projections = sotdd.Projections.fit(
-        [x, x2], n_projections=10, label_law=sotdd.projections.ClassQuantiles(5), scale=None
-    )
-    block = projections.draw(0, 10)
-    expected = []
-    for theta, c in zip(block.features.theta.astype(np.float64), block.terms.coefficients, strict=True):
-        t, order = x @ theta, np.argsort(x @ theta)
-        terms = [reference.bin_means(t[order], 5, members[order, label]) @ c for label in (0, 1)]
-        plain = reference.quantile_projections(x2, [0] * 6, theta, 1.0, c)
-        expected.append(reference.wasserstein(t + members @ terms, plain, 2))
-    found = sotdd.gradients.sotdd_loss(
-        torch.tensor(x), torch.tensor(members), torch.tensor(x2), torch.zeros(6, dtype=torch.int64), projections
-    )
-    np.testing.assert_allclose(found.item(), np.mean(block.importance * expected), rtol=1e-9)
-
-
-@pytest.mark.parametrize("soft", [False, True])
-def test_gradients_are_those_of_finite_differences(rng, soft):
-    (x, y), (x2, y2) = tensors(rng, 9, 2), tensors(rng, 7, 3)
-    law = sotdd.projections.ClassQuantiles(4)
-    projections = sotdd.Projections.fit([x, x2], n_projections=8, label_law=law, scale=None)
-    x.requires_grad_()
-    if not soft:
-        assert torch.autograd.gradcheck(lambda x: sotdd.gradients.sotdd_loss(x, y, x2, y2, projections), [x])
-        return
-    logits = torch.tensor(rng.normal(size=(9, 2)), requires_grad=True)
-    assert torch.autograd.gradcheck(
-        lambda x, logits: sotdd.gradients.sotdd_loss(x, logits.softmax(1), x2, y2, projections), [x, logits]
-    )

@@ -90,17 +90,6 @@ def test_the_summary_is_about_these_numbers(matrix, datasets, tmp_path):
     assert not any("Farthest" in text for text in page.texts)
 
 
-def test_explanations_can_be_given(matrix, datasets, tmp_path):
-    path = tmp_path / "r.html"
-    assert read(sotdd.report(matrix, path))[1]["explanations"] == {}
-    assert read(sotdd.report(matrix, path, datasets=datasets, explanations={}))[1]["explanations"] == {}
-    of_all = read(sotdd.report(matrix, path, datasets=datasets))[1]["explanations"]
-    made = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
-    page, given = read(sotdd.report(matrix, path, explanations={("near", "far"): made}))
-    assert given["explanations"] == {"0,2": of_all["0,2"]}
-    assert {f"{cell:.3g}" for cell in made.by_class.distances.flat} <= set(page.texts)
-
-
 def test_progress_is_by_pair_and_the_page_is_always_the_same(matrix, datasets, tmp_path):
     told = []
     one = sotdd.report(matrix, tmp_path / "a.html", datasets=datasets, progress=lambda *done: told.append(done))
@@ -112,17 +101,7 @@ def test_progress_is_by_pair_and_the_page_is_always_the_same(matrix, datasets, t
 
 def test_bad_input(matrix, datasets, tmp_path):
     path = tmp_path / "r.html"
-    other = sotdd.explain(datasets["near"], datasets["far"], n_projections=64)
-    plain = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections, estimator="plain")
     for settings, said in [
-        ({"explanations": "all"}, "explanations is 'all'"),
-        ({"explanations": [("near", "far")]}, "explanations is a list"),
-        ({"explanations": {("near", "mars"): other}}, "near"),
-        ({"explanations": {("far", "near"): other}}, "unlike the matrix"),
-        ({"explanations": {"near": other}}, "'near'"),
-        ({"explanations": {("near", "far"): 3}}, "expected an Explanation"),
-        ({"explanations": {("near", "far"): other}}, "other projections"),
-        ({"explanations": {("near", "far"): plain}}, "estimator='controlled'"),
         ({"datasets": {"near": datasets["near"]}}, "the datasets are near but the matrix has"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):

@@ -120,7 +120,7 @@ def test_python_writes_the_pages_too(rng, tmp_path):
     text, told, _ = read(sotdd.report(sotdd.explain(*data.values(), n_projections=32), tmp_path / "e.html"))
     assert told["within_noise"] is False
     assert "a and b differ beyond noise" in text
-    for settings, said in [({"explanations": {}}, "no matrix"), ({"datasets": [x]}, "1 dataset: expected the two")]:
+    for settings, said in [({"datasets": [x]}, "1 dataset: expected the two")]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.report(test, tmp_path / "x.html", **settings)
 

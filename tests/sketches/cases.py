@@ -4,8 +4,6 @@ import itertools
 
 import numpy as np
 
-import sotdd
-
 
 def labelled(rng, n, d=6, classes=4, shift=0.0):
     labels = rng.integers(classes, size=n)
@@ -15,16 +13,6 @@ def labelled(rng, n, d=6, classes=4, shift=0.0):
 def in_batches(data, edges):
     x, y = data
     return [(x[a:b], y[a:b]) for a, b in itertools.pairwise([0, *edges, len(x)])]
-
-
-def two_passes(batches, projections):
-    first = sotdd.SketchBuilder(projections).begin_first_pass()
-    for batch in batches:
-        first.add(*batch)
-    second = first.begin_second_pass()
-    for batch in batches:
-        second.add(*batch)
-    return second.finish()
 
 
 def assert_same_controls(a, b):

@@ -1,5 +1,6 @@
 """Sketches: against slow code, by both engines, with data, and as vectors."""
 
+from dataclasses import replace
 from math import factorial
 
 import numpy as np
@@ -42,7 +43,6 @@ def test_what_does_not_go_with_a_sketch_is_refused(pair, projections):
     a, b = pair
     even = projections.evenly()
     one = sotdd.sketch(a, even, n_quantiles=512)
-    assert one.distance(sotdd.sketch(b, even, n_quantiles=128)).value > 0
 
     def compare_with(**change):
         other = sotdd.Projections.fit(list(pair), **{"n_projections": 200, "seed": 3, "tilt": False, **change})
@@ -54,7 +54,7 @@ def test_what_does_not_go_with_a_sketch_is_refused(pair, projections):
         (compare_with(n_moments=2), "n_moments is 5 and 2"),
         (compare_with(directions=sotdd.projections.Orthogonal()), "'sphere' and 'orthogonal'"),
         (compare_with(scale=None), "scaler is .* and None"),
-        (lambda: one.distance(sotdd.sketch(b, even, n_quantiles=100)), "divides"),
+        (lambda: one.distance(sotdd.sketch(b, even, n_quantiles=256)), "the same number"),
         (lambda: one.distance(b), "Sketch"),
         (lambda: sotdd.distance(one, b, seed=3), "seed"),
         (lambda: sotdd.pairwise([one, b], projections=projections), "projections"),
@@ -137,9 +137,7 @@ def test_sketches_of_many_small_classes_know_what_chance_gives(rng):
 def test_one_sketch_that_knows_its_halves_is_enough(rng):
     a, b = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
     projections = sotdd.Projections.fit([a, b], n_projections=64)
-    first = sotdd.SketchBuilder(projections).begin_first_pass().add(a)
-    streamed = first.begin_second_pass().add(a).finish()  # the second of two passes knows none
-    assert streamed.halves is None
+    streamed = replace(sotdd.sketch(a, projections), halves=None)  # as with more classes than fit
     assert streamed.distance(streamed).excess is None
     assert sotdd.sketch(b, projections).distance(streamed).excess is not None
     assert sotdd.sketch(b, projections).distance(streamed, p=1.5).excess is None

@@ -1,6 +1,5 @@
-"""Sketches from batches: against sorted data, in any order and grouping, in one pass and in two."""
+"""Sketches from batches: against sorted data, in any order and grouping."""
 
-import logging
 import os
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import reference
 import sotdd
 from laws import Medians
-from sketches.cases import assert_same_controls, in_batches, labelled, two_passes
+from sketches.cases import assert_same_controls, in_batches, labelled
 from sotdd.sketches import histograms as gathering
 
 
@@ -66,13 +65,12 @@ def test_outliers_and_heavy_tails_leave_the_others_where_they_are(rng, kind, d):
     usual = tailed("none", rng, n=500, d=d)
     projections = sotdd.Projections.fit([usual], n_projections=64, seed=3)
     batches = [in_batches(dataset, [1, 500, 5000]) for dataset in (here, there)]
-    ways = [[way(parts, projections) for parts in batches] for way in (sotdd.sketch_stream, two_passes)]
+    streamed = [sotdd.sketch_stream(parts, projections) for parts in batches]
     whole = [sotdd.sketch(dataset, projections) for dataset in (here, there)]
     wanted = whole[0].distance(whole[1]).value
-    for streamed in ways:
-        assert streamed[0].distance(streamed[1]).value == pytest.approx(wanted, rel=0.02)
-        for made, sorted_sketch in zip(streamed, whole, strict=True):
-            assert made.distance(sorted_sketch, estimator="plain").value < 0.1 * wanted
+    assert streamed[0].distance(streamed[1]).value == pytest.approx(wanted, rel=0.02)
+    for made, sorted_sketch in zip(streamed, whole, strict=True):
+        assert made.distance(sorted_sketch, estimator="plain").value < 0.1 * wanted
 
 
 def test_one_point_more_than_are_sorted_changes_nothing(rng, monkeypatch):
@@ -102,26 +100,17 @@ def test_other_laws_stream_too(rng, data, settings):
     exact = sotdd.sketch(data, projections)
     batches = in_batches(data, [3000, 4345])
     spread = float(np.abs(exact.quantiles).max())
-    for made in (way(batches, projections) for way in (sotdd.sketch_stream, two_passes)):
-        assert made.distance(exact).value < 2e-3 * max(1.0, spread / 10)
+    assert sotdd.sketch_stream(batches, projections).distance(exact).value < 2e-3 * max(1.0, spread / 10)
 
 
-def test_many_classes_take_two_passes_and_say_so(rng, caplog, monkeypatch):
+def test_more_classes_than_fit_are_sorted_or_refused(rng, monkeypatch):
     monkeypatch.setattr(gathering, "CLASS_BYTES", 40 * 64 * gathering.BINS * 4)
+    monkeypatch.setattr("sotdd.sketches.sketching._MOST_SORTED", 1000)
     data = labelled(rng, 5000, classes=50)
     projections = sotdd.Projections.fit([data], n_projections=64)
-    batches = in_batches(data, [1000])
-    with caplog.at_level(logging.INFO, "sotdd"):
-        made = sotdd.sketch_stream(batches, projections)
-        sotdd.sketch_stream(lambda: iter(batches), projections)
-        few = sotdd.sketch_stream([labelled(rng, 500)], projections)
-    assert ["two passes" in record.message for record in caplog.records] == [True, True, False]
-    assert made.distance(sotdd.sketch(data, projections)).value < 5e-3
-    assert few.n_points == 500
-    once = iter(batches)
-    for source, said in ((once, "twice"), (lambda: once, "saw no points")):
-        with pytest.raises(sotdd.SotddError, match=said):
-            sotdd.sketch_stream(source, projections)
+    assert sotdd.sketch(data, projections).lost[:, 2].max() == 0  # no bins
+    with pytest.raises(sotdd.SotddError, match=r"50 classes .* fewer projections"):
+        sotdd.sketch_stream(in_batches(data, [1000]), projections)
 
 
 def test_parties_exchange_files(tmp_path, data):
@@ -135,15 +124,13 @@ def test_parties_exchange_files(tmp_path, data):
     np.testing.assert_allclose(found.quantiles, expected.quantiles, atol=1e-5)
     assert found.counts.tolist() == expected.counts.tolist()
     assert found.halves is not None
-    for made in (found, two_passes(parts, projections)):
-        assert_same_controls(made.controls, sotdd.sketch(data, projections).controls)
+    assert_same_controls(found.controls, sotdd.sketch(data, projections).controls)
     more = sotdd.SketchBuilder.load(tmp_path / "builder 0", projections).add(*parts[1])
     np.testing.assert_allclose(more.finish().quantiles, expected.quantiles, atol=1e-5)
 
 
 def test_what_cannot_be_is_refused(tmp_path, data, projections, monkeypatch):
     other = sotdd.Projections.fit([data], n_projections=100, seed=4)
-    first = sotdd.SketchBuilder(projections).begin_first_pass().add(*data)
     builder, file = sotdd.SketchBuilder(projections).add(*data), tmp_path / "builder"
     builder.save(file)
     medians = sotdd.Projections.fit([data], n_projections=64, label_law=Medians())
@@ -156,8 +143,7 @@ def test_what_cannot_be_is_refused(tmp_path, data, projections, monkeypatch):
         (lambda: sotdd.SketchBuilder(projections).finish(), "no points"),
         (lambda: builder.merge(sotdd.SketchBuilder(other)), "seed is 3 and 4"),
         (lambda: builder.merge(projections), "other is"),
-        (lambda: first.begin_second_pass().add(data[0][:-1], data[1][:-1]).finish(), "same data"),
-        (lambda: first.begin_second_pass().add(data[0][:1], [9]), "class 9"),
+        (lambda: sotdd.sketch_stream([data], projections, bins=3), "bins is given"),
         (lambda: sotdd.Sketch.load(file), "expected a sketch"),
         (lambda: sotdd.SketchBuilder.load(file, other), "other projections"),
         (lambda: sotdd.SketchBuilder.load(tmp_path / "missing"), "cannot read"),
@@ -165,7 +151,7 @@ def test_what_cannot_be_is_refused(tmp_path, data, projections, monkeypatch):
     ]:
         with pytest.raises(sotdd.SotddError, match=named):
             call()
-    for batches in (lambda: 5, lambda seed: [], "abc", 5, b"abc", [5], [None]):
+    for batches in (lambda: [data], "abc", 5, b"abc", [5], [None]):
         with pytest.raises(sotdd.SotddError, match="batch"):
             sotdd.sketch_stream(batches, projections)
     assert os.listdir(tmp_path) == ["builder"]
@@ -177,7 +163,7 @@ def test_errors_of_the_batches_themselves_are_their_own(data, projections):
         raise RuntimeError("the disk is on fire")
 
     with pytest.raises(RuntimeError, match="on fire"):
-        sotdd.sketch_stream(broken, projections)
+        sotdd.sketch_stream(broken(), projections)
 
 
 def test_bad_batches_are_refused_and_nothing_is_lost(data, projections):

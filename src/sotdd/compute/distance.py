@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import Received, check_level
-from sotdd.basics.display import picture
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, json_number, one_line, say_count, with_error
 from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.projections.scaler import Scaler
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +204,6 @@ class Distance(Received):
         floor = f"floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
         close = "borderline, " if self.noise.borderline else ""
         return f", {'within' if self.within_noise else 'beyond'} noise ({close}{floor})"
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw how projections differ."""
-        return picture("distance")(self, ax)
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""

@@ -16,7 +16,7 @@ from sotdd.measure.columns import Bools, Doubles, Pooled, Scores, rank_columns, 
 Codes = NDArray[np.uint16]
 # What of a column is looked at, and the code of the value that it is about.
 Aspect = tuple[str, int]
-Kind: TypeAlias = Literal["number", "date", "category", "label"]
+Kind: TypeAlias = Literal["number", "category", "label"]
 
 # Values that are kept in all; of more features than this nothing is kept.
 _VALUES = 1 << 24
@@ -68,8 +68,8 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether it holds numbers or dates, not names."""
-        return self.kind in ("number", "date")
+        """Whether it holds numbers, not names."""
+        return self.kind == "number"
 
     def encode(self, values: Doubles) -> Codes:
         """Numbers as codes: 0 below all of the reference, from 1 the nearest step, then above all; NaN is a gap."""
@@ -256,9 +256,7 @@ def _list_columns(data: LabelledData) -> dict[str, Kind]:
     if data.columns is None:
         return {f"feature {number}": "number" for number in range(data.n_features)}
     names = dict.fromkeys(data.find_columns(data.columns))
-    kinds: Mapping[str, Kind] = {
-        **dict.fromkeys(data.origin.dates, "date"), **dict.fromkeys(data.origin.categories, "category")
-    }  # fmt: skip
+    kinds: Mapping[str, Kind] = dict.fromkeys(data.origin.categories, "category")
     return {name: kinds.get(name, "number") for name in names if not _is_mark(name, names)}
 
 

@@ -10,9 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from sotdd.basics.text import say_count, show
-from sotdd.drift.columns import GAP, UNTOLD, Aspect, Kind, Sides
+from sotdd.drift.columns import GAP, UNTOLD, Aspect, Sides
 from sotdd.measure.columns import Bools, Doubles, score_numbers
-from sotdd.measure.explanation.sentences import say_dates
 
 # Standard errors between spreads of a column that also moved.
 _CLEARLY = 4.0
@@ -73,8 +72,7 @@ def _say_spread(one: Sides, code: int) -> tuple[str, str]:
     is_wider = one.split(ranks)[1].mean() > 0
     word = "wider" if is_wider else "narrower"
     if (second > first) == is_wider:
-        unit = " days" if one.column.kind == "date" else ""
-        return word, _say_pair("spread", (first, second)) + unit
+        return word, _say_pair("spread", (first, second))
     return word, f"90 % within {_say_ranges(one, (0.05, 0.95))}"
 
 
@@ -85,7 +83,7 @@ def _say_shape(one: Sides, code: int) -> tuple[str, str]:
 def _say_ranges(one: Sides, levels: tuple[float, float]) -> str:
     """Between two quantiles, on both sides."""
     ranges = [np.nanquantile(side, levels).tolist() for side in one.split(one.numbers)]
-    return " → ".join(" to ".join(_say_all(ends, one.column.kind)) for ends in ranges)
+    return " → ".join(" to ".join(_say_all(ends)) for ends in ranges)
 
 
 def _find_spread(values: Doubles) -> float:
@@ -110,7 +108,7 @@ def _say_end(one: Sides, code: int) -> tuple[str, str]:
     marks = one.known & (one.codes >= code if is_high else one.codes <= code)
     first, second = one.share(marks)
     inside = one.column.steps[min(max(code, 1), len(one.column.steps)) - 1]
-    end = _say_all([float(inside)], one.column.kind)[0]
+    end = _say_all([float(inside)])[0]
     word = f"{'more' if second > first else 'fewer'} {'high' if is_high else 'low'} values"
     where = "from" if is_high else "up to"
     return word, f"{where} {end}: {say_percent(first)} → {say_percent(second)} of rows"
@@ -120,7 +118,7 @@ def _say_stuck(one: Sides, code: int) -> tuple[str, str]:
     """One value is more frequent than any is in the reference."""
     second = one.split(one.numbers)[1]
     values, counts = np.unique(second[~np.isnan(second)], return_counts=True)
-    value = _say_all([float(values[counts.argmax()])], one.column.kind)[0]
+    value = _say_all([float(values[counts.argmax()])])[0]
     often = f"{value} in {counts.max():,} of {say_count(len(second), 'row')}, more than any value of the reference"
     return "constant" if len(values) == 1 else "stuck at one value", often
 
@@ -129,7 +127,7 @@ def _say_value(one: Sides, code: int) -> tuple[str, str]:
     first, second = one.share(one.codes == code)
     noun = "class" if one.column.kind == "label" else "category"
     if one.column.is_number:
-        value = _say_all([float(one.column.steps[min(max(code, 1), len(one.column.steps)) - 1])], one.column.kind)[0]
+        value = _say_all([float(one.column.steps[min(max(code, 1), len(one.column.steps)) - 1])])[0]
         return "other shares", f"{value} in {say_percent(first)} → {say_percent(second)} of rows"
     word = f"new {noun}" if code >= len(one.column.values) or first == 0 else f"{noun} gone" if second == 0 else ""
     return word or "other shares", f"{show(one.values[code], 30)!r} {say_percent(first)} → {say_percent(second)}"
@@ -163,7 +161,7 @@ def say_mean(one: Sides, rows: Bools | None = None) -> str:
     means = (one.column.mean if rows is None else float(sides[0].mean())), float(sides[1].mean())
     medians = float(np.median(sides[0])), float(np.median(sides[1]))
     against = (means[1] - means[0]) * (medians[1] - medians[0]) < 0
-    return _say_pair("median" if against else "mean", medians if against else means, one.column.kind)
+    return _say_pair("median" if against else "mean", medians if against else means)
 
 
 def _say_largest(one: Sides) -> str:
@@ -172,15 +170,13 @@ def _say_largest(one: Sides) -> str:
     return _say_value(one, int(np.bincount(codes).argmax()))[1] if len(codes) else "values too many to tell apart"
 
 
-def _say_pair(name: str, ends: tuple[float, float], kind: Kind = "number") -> str:
-    first, second = _say_all(ends, kind)
+def _say_pair(name: str, ends: tuple[float, float]) -> str:
+    first, second = _say_all(ends)
     return f"{name} {first} → {second}"
 
 
-def _say_all(values: Sequence[float], kind: Kind) -> list[str]:
-    """Numbers with three digits of the largest, or more if that would not tell two apart; dates as dates."""
-    if kind == "date":
-        return say_dates(values)
+def _say_all(values: Sequence[float]) -> list[str]:
+    """Numbers with three digits of the largest, or more if that would not tell two apart."""
     largest = max(map(abs, values))
     if largest and not 1e-4 <= largest < 1e9:
         return [f"{value:.4g}" for value in values]
@@ -205,7 +201,7 @@ def draw_bars(one: Sides) -> Bars:
         distinct = np.unique(numbers)
         if len(distinct) > _MOST_BARS:
             return _draw_histogram(one, numbers)
-        said = _say_all(distinct.tolist() or [0.0], one.column.kind)
+        said = _say_all(distinct.tolist() or [0.0])
         marks = {name: one.numbers == value for name, value in zip(said, distinct.tolist(), strict=False)}
     else:
         codes, counts = np.unique(one.codes[one.codes < UNTOLD], return_counts=True)
@@ -226,5 +222,5 @@ def _draw_histogram(one: Sides, numbers: Doubles) -> Bars:
         tuple((np.histogram(np.clip(side[~np.isnan(side)], low, high), edges)[0] / len(side)).tolist())
         for side in one.split(one.numbers)
     )
-    ends = _say_all(edges.tolist(), one.column.kind)
+    ends = _say_all(edges.tolist())
     return Bars(tuple(f"{a} to {b}" for a, b in pairwise(ends)), first, second, False)

@@ -19,9 +19,6 @@ from sotdd.gradients.loss import sotdd_loss
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 
-# The probability of a point's own class at the start where labels move: much nearer to 1, softmax hardly moves.
-_FIRST_PROBABILITY = 0.9
-
 # The weights of this many projections tell how much features count.
 _SAMPLE = 256
 
@@ -37,8 +34,6 @@ class Descent:
         What snapshots are measured through; its scaler serves every step.
     p
         The order of transport.
-    labels_move
-        Whether class probabilities move too.
     device
         Where to compute, as in `flow`.
     """
@@ -49,7 +44,6 @@ class Descent:
         target: LabelledData,
         projections: Projections,
         p: float,
-        labels_move: bool,
         device: str | torch.device,
     ) -> None:
         self.device: torch.device = check_device(device)
@@ -60,8 +54,6 @@ class Descent:
         # No point moves farther in one step: where high moments make the slope steep, only its direction is followed.
         self._longest = _standard_deviation(self._points, self._target)
         self._weights = projections.draw(0, _SAMPLE).terms.weights
-        self._logits = _first_logits(self._codes, len(source.classes)).requires_grad_() if labels_move else None
-        self._label_steps = None if self._logits is None else torch.optim.Adam([self._logits])
 
     def snapshot(self, step: int) -> Snapshot:
         """Where the dataset is after this many steps, in the unit, the shape and the precision of the source."""
@@ -72,19 +64,15 @@ class Descent:
             points = points * self._scaler.scale + self._scaler.centre
         original = self._source.features
         features = points.reshape(original.shape).astype(original.dtype if original.dtype.kind == "f" else np.float64)
-        if self._logits is None:
-            labels = label_array(self._source.classes)[self._source.codes]
-        else:
-            labels = self._logits.detach().softmax(1).cpu().numpy()
+        labels = label_array(self._source.classes)[self._source.codes]
         return Snapshot(step, math.pow(loss, 1 / self._p), features, labels)
 
-    def step(self, projections: Projections, rate: float, label_rate: float) -> None:
+    def step(self, projections: Projections, rate: float) -> None:
         """Go down the slope of the squared distance that these projections see."""
         points = self._points.clone().requires_grad_()
         loss = self._loss(points, replace(projections, scaler=None))
-        leaves = [points] if self._logits is None else [points, self._logits]
-        slopes = [slope * self._square(loss.item()) for slope in torch.autograd.grad(loss, leaves)]
-        move = slopes[0] * (rate * self._unit(projections.n_projections))
+        slope = torch.autograd.grad(loss, points)[0] * self._square(loss.item())
+        move = slope * (rate * self._unit(projections.n_projections))
         if not bool(move.isfinite().all()):
             raise SotddError(
                 "the slope of the distance is not finite: use a smaller learning_rate, or lower orders, such as "
@@ -92,14 +80,9 @@ class Descent:
             )
         lengths = move.norm(dim=1, keepdim=True) / math.sqrt(move.shape[1])
         self._points = self._points - move / (lengths / self._longest).clamp_min(1)
-        if self._logits is not None and self._label_steps is not None:
-            self._logits.grad = slopes[1] * len(points)  # of one point's size, far above Adam's epsilon
-            self._label_steps.param_groups[0]["lr"] = label_rate
-            self._label_steps.step()
 
     def _loss(self, points: torch.Tensor, projections: Projections) -> torch.Tensor:
-        labels = self._codes if self._logits is None else self._logits.softmax(1)
-        return sotdd_loss(points, labels, self._target, self._target_codes, projections, self._p)
+        return sotdd_loss(points, self._codes, self._target, self._target_codes, projections, self._p)
 
     def _square(self, loss: float) -> float:
         """Turn the slope of W^p into that of W^2, whose steps shrink with the distance for any p."""
@@ -127,9 +110,3 @@ def _standard_deviation(points: torch.Tensor, target: torch.Tensor) -> float:
     """The standard deviation of all points together, averaged over coordinates; 1 if there is none."""
     pooled = torch.cat([points, target])
     return float((pooled - pooled.mean(0)).square().mean().sqrt()) or 1.0
-
-
-def _first_logits(codes: torch.Tensor, n_classes: int) -> torch.Tensor:
-    """Logits (n, C) whose softmax is 0.9 at a point's own class; zeros if there is only one class."""
-    own = math.log(_FIRST_PROBABILITY / (1 - _FIRST_PROBABILITY) * max(n_classes - 1, 1))
-    return torch.nn.functional.one_hot(codes.long(), n_classes) * own

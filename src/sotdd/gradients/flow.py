@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import Received, check_choice, check_count, check_order, check_positive, describe
+from sotdd.basics.checks import Received, check_count, check_order, check_positive, describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.randomness import Stream, sequence
@@ -47,7 +47,7 @@ class Snapshot:
     features
         (n, ...) the points, in the shape of the source.
     labels
-        (n,) the source's labels; or (n, C) class probabilities where labels move.
+        (n,) the source's labels.
     """
 
     step: int
@@ -65,7 +65,7 @@ class Flow(Received):
     snapshots
         The dataset from step 0 to the last.
     classes
-        The source's labels, in the order of the columns of probabilities.
+        The source's distinct labels.
     projections
         What the distances were measured through: pass it to `sotdd.distance` to compare with them.
 
@@ -95,14 +95,8 @@ class Flow(Received):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The labels at the end: the source's (n,), or class probabilities (n, C) where labels move."""
+        """The labels, which stay with their points: the source's (n,)."""
         return self.snapshots[-1].labels
-
-    @property
-    def likeliest(self) -> NDArray[Any]:
-        """One label per point at the end, (n,): the likeliest where labels move."""
-        labels = self.labels
-        return labels if labels.ndim == 1 else label_array(self.classes)[labels.argmax(axis=1)]
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -123,8 +117,6 @@ def flow(
     p: float = 2,
     steps: int = 200,
     learning_rate: float = 0.3,
-    labels: Literal["keep", "move"] = "keep",
-    label_learning_rate: float = 0.2,
     snapshots: int | Sequence[int] = 11,
     device: str | torch.device = "auto",
     progress: Progress = None,
@@ -152,12 +144,6 @@ def flow(
         The length of a step, as a share of the one that would bring the features to the target at
         once if labels had no say. It falls to zero along half a cosine. Much above 0.5, high
         moments throw points about.
-    labels
-        "keep" the label of every point; or let labels "move": they become class probabilities over the
-        source's classes, which start at 0.9 for a point's own class. Moving labels can mend class shares
-        that differ from the target's, which moving points alone cannot.
-    label_learning_rate
-        The step of Adam on the logits of moving labels.
     snapshots
         How many snapshots to take, evenly spaced from step 0 to the last; or the steps to take them
         at, to which the last is added.
@@ -170,7 +156,7 @@ def flow(
     Returns
     -------
     Flow
-        The moved features and labels, the snapshots, and the distance at each of them.
+        The moved features with their labels, the snapshots, and the distance at each of them.
 
     Examples
     --------
@@ -188,22 +174,19 @@ def flow(
     settings = _DRAWING.but(drawing)
     datasets = open_all({"source": source, "target": target})
     check_positive(learning_rate, "learning_rate")
-    check_positive(label_learning_rate, "label_learning_rate")
-    check_choice(labels, "labels", ("keep", "move"))
     stops = _choose_stops(snapshots, check_count(steps, "steps"))
     count = check_count(settings.n_projections, "n_projections")
     projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
 
     from sotdd.gradients.descent import Descent
 
-    moving, taken = Descent(datasets[0], datasets[1], projections, check_order(p), labels == "move", device), []
+    moving, taken = Descent(datasets[0], datasets[1], projections, check_order(p), device), []
     with report_progress(progress, "Flowing") as report:
         for step in range(steps):
             if step in stops:
                 taken.append(moving.snapshot(step))
             falling = 0.5 * (1 + math.cos(math.pi * step / steps))
-            drawn = _draw_again(projections, count, step)
-            moving.step(drawn, falling * learning_rate, falling * label_learning_rate)
+            moving.step(_draw_again(projections, count, step), falling * learning_rate)
             report(step + 1, steps)
         taken.append(moving.snapshot(steps))
     return Flow(tuple(taken), datasets[0].classes, projections)

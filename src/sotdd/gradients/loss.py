@@ -2,8 +2,7 @@
 
 Here a dataset is a tensor of points and a matrix of memberships (n, C): the probability that each
 point belongs to each class, zeros and ones for hard labels. The term of a class is the mean of the
-projection's polynomial weighted by membership, or a functional of the weighted quantile function of the
-class; each point is shifted by its expected term.
+projection's polynomial weighted by membership; each point is shifted by its expected term.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sotdd.compute.run import Collector, run
 from sotdd.inputs.labels import Labels as NumberedLabels
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.labels import Quantiles, Summaries
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -69,7 +68,7 @@ def sotdd_loss(
         the loss is differentiable too. The two datasets may have different classes.
     projections
         What the datasets are projected by, scaler included. Directions must be linear, and classes
-        must enter by moments or quantiles, as in every law that comes with the package.
+        must enter by moments.
     p
         The order of transport, any real number from 1.
 
@@ -227,18 +226,12 @@ class _MeanCost(Collector):
 def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     """Sorted data point projections (B, n): weight × t + the expected term of the point's class."""
     terms = block.terms
-    if isinstance(terms, Summaries):
-        raise SotddError(
-            "the label law draws Summaries, which have no gradient: expected Moments(...), ClassQuantiles(...) or a "
-            "law that draws as they do."
-        )
+    if not isinstance(terms, Polynomials):
+        raise SotddError(f"the label law draws {type(terms).__name__}, not polynomials", use={"label_law": "moments"})
     values = _project(points, block.features)  # (B, n)
     totals = members.sum(0)  # (C,)
     shares = members / totals.where(totals > 0, 1)  # (n, C): of each class, what each point is; none of an empty one
-    if isinstance(terms, Quantiles):
-        class_terms = _quantile_terms(values, shares, _like(terms.coefficients, values))
-    else:
-        class_terms = _evaluate(values.clamp(-terms.limit, terms.limit), terms.coefficients) @ shares  # (B, C)
+    class_terms = _evaluate(values.clamp(-terms.limit, terms.limit), terms.coefficients) @ shares  # (B, C)
     rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values
 
@@ -276,40 +269,3 @@ def _power(gaps: Tensor, p: float) -> Tensor:
 def _like(array: NDArray[np.floating], tensor: Tensor) -> Tensor:
     """Numbers of a recipe, on the device and in the dtype of a tensor."""
     return torch.tensor(array, dtype=tensor.dtype, device=tensor.device)
-
-
-def _quantile_terms(values: Tensor, shares: Tensor, coefficients: Tensor) -> Tensor:
-    """The terms (B, C) of classes by their weighted quantile functions.
-
-    values (B, n) are projected points. shares (n, C) say which share of each class each point makes up:
-    columns sum to one, or to zero for an empty class, whose term is zero. coefficients (B, K) are those of
-    the bins.
-
-    The k-th bin ends where the class has k/K of its mass below. The integral of the quantile function up
-    to there is the sum of the values wholly below, plus a part of the value in which the bin ends. It is
-    differentiable in the values, whose order is locally fixed, and in the shares.
-    """
-    columns = []
-    for share in shares.unbind(1):
-        # A point outside the class has no gradient through its value, nor through its share if that is fixed.
-        chosen = slice(None) if shares.requires_grad else share.nonzero()[:, 0]
-        if share[chosen].numel() == 0:
-            columns.append(values.new_zeros(len(values)))
-            continue
-        columns.append(_one_class(values[:, chosen], share[chosen], coefficients))
-    return torch.stack(columns, dim=1)
-
-
-def _one_class(values: Tensor, share: Tensor, coefficients: Tensor) -> Tensor:
-    """The term (B,) of one class."""
-    levels = coefficients.shape[1]
-    ordered, order = values.double().sort(dim=1)
-    masses = share.double()[order]  # (B, m)
-    filled = torch.nn.functional.pad(masses.cumsum(1), (1, 0))  # mass before each value
-    summed = torch.nn.functional.pad((masses * ordered).cumsum(1), (1, 0))
-    inner = torch.arange(1, levels, dtype=filled.dtype, device=values.device) / levels * filled[:, -1:].detach()
-    within = torch.searchsorted(filled[:, 1:].detach().contiguous(), inner).clamp(max=values.shape[1] - 1)
-    # Up to the end of a bin: all values before the one it ends in, and a part of that one.
-    before = summed.gather(1, within) + (inner - filled.gather(1, within)) * ordered.gather(1, within)
-    ends = torch.cat([summed[:, :1], before, summed[:, -1:]], dim=1)  # (B, K + 1)
-    return (ends.diff(dim=1) * levels * coefficients.double()).sum(1).to(values.dtype)

@@ -1,6 +1,5 @@
 """Data as people have it, opened as labelled datasets."""
 
-from sotdd.inputs.loaders.parquet import ParquetBatches
 from sotdd.inputs.opening import name_sources, open_all, open_dataset, open_pair
 
-__all__ = ["ParquetBatches", "name_sources", "open_all", "open_dataset", "open_pair"]
+__all__ = ["name_sources", "open_all", "open_dataset", "open_pair"]

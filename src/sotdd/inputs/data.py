@@ -19,7 +19,7 @@ from sotdd.basics.text import quote, say_count
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.sparse import SparseRows, is_sparse
 from sotdd.inputs.streamed import Features, StreamedFeatures
-from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
+from sotdd.inputs.tensors import DeviceFeatures, from_tensor, is_tensor
 
 
 class Indexed(Protocol):
@@ -109,8 +109,6 @@ class Origin:
         The columns of the table that are no features, and why.
     categories
         The columns of categories, of which each value is a feature.
-    dates
-        The columns of dates, which are counted in days.
     gaps
         The columns of numbers in which values are missing, and in which rows (n,): these hold a mean, and a feature
         says so.
@@ -128,7 +126,6 @@ class Origin:
     labelled: bool = True
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     categories: Mapping[str, Category] = field(default_factory=dict)
-    dates: Names = ()
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     remarks: Remarks = ()
     target: Target | None = None
@@ -361,20 +358,6 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     return first.n_features
 
 
-def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
-    """Refuse to compare data that have labels with data that have none, unless one class was asked for."""
-    bare = next((data for data in datasets if not data.origin.labelled), None)
-    rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
-    if bare is None or rich is None:
-        return
-    same_features(datasets)  # which would be the first thing to put right
-    classes = say_count(len(rich.classes), "class", "classes")
-    raise SotddError(
-        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "
-        f"that all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
-    )
-
-
 def take_rows(features: Features, rows: NDArray[np.integer]) -> Features:
     """The features of some rows, copied, where they are: on a device, sparse, or in memory."""
     if isinstance(features, DeviceFeatures):
@@ -441,8 +424,6 @@ def non_finite_error(name: str, value: object, row: int, feature: int | str) -> 
 
 def _as_features(features: object, name: str) -> Features:
     """Whatever forms an array as one that is read in blocks: of NumPy, sparse, or a tensor where it is on a device."""
-    if features is None:
-        raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
     if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
         raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
     if isinstance(features, StreamedFeatures):
@@ -452,13 +433,10 @@ def _as_features(features: object, name: str) -> Features:
     if is_tensor(features):
         return from_tensor(features, name)
     try:
-        array = np.asarray(features)
-        return from_dlpack(features, name) if array.ndim == 0 and hasattr(features, "__dlpack_device__") else array
+        return np.asarray(features)
     except (MemoryError, SotddError):
         raise
     except Exception as error:  # of whatever library
-        if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
-            return from_dlpack(features, name)
         raise SotddError(
             f"features of {name!r} do not form an array (n, ...) ({first_line(error)}): pass numbers."
         ) from error

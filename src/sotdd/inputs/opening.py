@@ -24,7 +24,7 @@ from sotdd.basics.text import say_count
 from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
 from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, take_rows
 from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
-from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
+from sotdd.inputs.loaders.arrays import open_arrays
 from sotdd.inputs.loaders.tables import is_frame, open_frame
 from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
 from sotdd.inputs.preparation import Items, Loaded, prepare_rows
@@ -70,10 +70,10 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     Parameters
     ----------
     source
-        ``(features, labels)``, features alone, a frame, a scikit-learn Bunch, a torch Dataset or
-        DataLoader, a Hugging Face dataset, or a path: ``.npz``, ``.npy``; ``.csv``, ``.parquet``, ``.arrow``,
-        ``.jsonl`` (a file, a folder or a pattern), ``.xlsx``, ``.sqlite``, ``.duckdb``; a folder of images or texts
-        with one sub-folder per class, a folder saved by ``datasets``; ``-`` for CSV on standard input. Options may
+        ``(features, labels)``, features alone, a frame, a torch Dataset or DataLoader,
+        a Hugging Face dataset, or a path: ``.npz``, ``.npy``; ``.csv``, ``.parquet``, ``.arrow``,
+        ``.jsonl`` (a file, a folder or a pattern), ``.xlsx``, ``.sqlite``, ``.duckdb``; a folder of images
+        with one sub-folder per class; ``-`` for CSV on standard input. Options may
         follow the path, as in ``"table.csv::label=species"``; they take precedence over the arguments.
     name
         What messages, tables and reports call the dataset.
@@ -116,12 +116,10 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     return complete(_open_object(source, name, asked), name, asked)
 
 
-def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401, PLR0911  # anything
+def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # anything
     """Open an object by what its type is called and what it can do: no library is imported to tell."""
     if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)) or is_sparse(source):
         return open_arrays(source, name, reading)
-    if is_bunch(source):
-        return open_bunch(source, name, reading)
     if is_frame(source):
         return open_frame(source, name, reading)
     if type(source).__module__.split(".")[0] == "datasets":
@@ -151,8 +149,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=None) if loaded.sampled else reading)
     if isinstance(features, Items):
         mode = loaded.image_mode or reading.image_mode
-        features, rows, skipped = prepare_rows(features, rows, name, replace(reading, image_mode=mode))
-        origin = origin.also(*skipped)
+        features = prepare_rows(features, rows, name, replace(reading, image_mode=mode))
     elif rows is not None:
         features = take_rows(features, rows)
     kept = labels.take(rows)
@@ -162,7 +159,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
         data = arrange(data, list_features(loaded.order or loaded.columns, [data]))
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:
-        data = replace(data, features=prepare_rows(data.features, None, name, reading)[0])
+        data = replace(data, features=prepare_rows(data.features, None, name, reading))
     if prepares or not loaded.named:  # what an encoder returns are no longer these columns
         data = replace(data, columns=None, origin=replace(data.origin, categories={}, gaps={}))
     return data

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import PLAIN, Names, Origin, refuse_non_finite
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import Uniform, is_image
@@ -71,17 +70,14 @@ class Items:
     count
         How many there are.
     read
-        A function of row numbers (m,) that returns these items, with None in place of those to leave out.
+        A function of row numbers (m,) that returns these items.
     batch_size
         How many are read at a time.
-    broken
-        How many were left out already.
     """
 
     count: int
     read: Callable[[NDArray[np.integer]], list[Any]]
     batch_size: int = BATCH
-    broken: int = 0
 
     @classmethod
     def of(cls, items: Sequence[Any]) -> Items:
@@ -138,22 +134,12 @@ class PreparedRows:
 
 def prepare_rows(
     features: Features | Items, rows: NDArray[np.integer] | None, name: str, reading: Reading
-) -> tuple[NDArray[Any], NDArray[np.integer] | None, Remarks]:
-    """Numbers made of the items or features of these rows (None for all), the rows that were not left out, and why."""
+) -> NDArray[Any]:
+    """Numbers made of the items or features of these rows, None for all."""
     prepared = PreparedRows(name, reading)
     wanted = np.arange(len(features)) if rows is None else rows
-    size, broken = (features.batch_size, features.broken) if isinstance(features, Items) else (BATCH, 0)
-    kept = [wanted[:0]]
+    size = features.batch_size if isinstance(features, Items) else BATCH
     for start in range(0, len(wanted), size):
         part = wanted[start : start + size]
-        if isinstance(features, Items):
-            items = features.read(part)
-            part = part[[item is not None for item in items]]
-            prepared.add([item for item in items if item is not None])
-        else:
-            prepared.add(np.asarray(features[part]))
-        kept.append(part)
-    used = np.concatenate(kept)
-    broken += len(wanted) - len(used)
-    remarks = (Remark("images skipped", images=broken),) if broken else ()
-    return prepared.array(), None if rows is None and len(used) == len(features) else used, remarks
+        prepared.add(features.read(part) if isinstance(features, Items) else np.asarray(features[part]))
+    return prepared.array()

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, describe
+from sotdd.basics.checks import check_choice, check_count, describe
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.randomness import check_seed
 from sotdd.inputs.encode import Encoder
@@ -35,10 +35,10 @@ _CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space"
 # What data are read from.
 Kind: TypeAlias = Literal[
     "a dataset that is open", "arrays", "a frame", "a CSV file", "a table", "a workbook", "a database", "an .npz file",
-    "an .npy file", "a folder", "a Hugging Face dataset", "a torch dataset", "batches of a Parquet file",
+    "an .npy file", "a folder", "a Hugging Face dataset", "a torch dataset", "a stream",
 ]  # fmt: skip
 _NEW: tuple[Kind, ...] = get_args(Kind)[1:]  # what is not open yet
-_WHOLE: tuple[Kind, ...] = get_args(Kind)[:-1]  # what is not batches
+_WHOLE: tuple[Kind, ...] = get_args(Kind)[:-1]  # what is not a stream
 _CSV: tuple[Kind, ...] = ("a CSV file",)
 _SHEETS: tuple[Kind, ...] = ("a workbook", "a database")
 _TABLES: tuple[Kind, ...] = (*_CSV, *_SHEETS, "a frame", "a table", "a Hugging Face dataset", _NEW[-1])
@@ -178,8 +178,7 @@ class TableSettings(TypedDict, total=False):
     features: str | int | Sequence[str | int] | None
     exclude: str | Sequence[str] | None
     one_hot: bool | int
-    dates: bool
-    missing: Literal["auto", "mean", "drop", "error"]
+    missing: Literal["mean", "drop", "error"]
     na_values: str | Sequence[str] | None
     separator: str | None
     decimal: str | None
@@ -188,8 +187,6 @@ class TableSettings(TypedDict, total=False):
     query: str | None
     image_size: int | tuple[int, int] | None
     image_mode: Literal["L", "RGB"] | None
-    broken: Literal["refuse", "skip"]
-    split: str | None
     encoder: object | None
     bins: int | None
     groups: str | Sequence[Any] | None
@@ -252,21 +249,12 @@ class Reading:
         type=str,
         metavar="N",
     )
-    dates: bool = _option(
-        False,
-        "Take dates as features: days since the beginning of 1970.",
-        take=check_flag,
-        parse=_parse_value,
-        sources=_TABLES,
-        kept=True,
-        type=bool,
-    )
     missing: str = _option(
-        "auto",
+        "mean",
         "What to do about missing values: mean fills in the mean of the column and compares how many are missing, drop "
-        "leaves out rows in which a feature or the label is missing, error refuses them; auto is mean for tables, and "
-        "error for arrays.",
-        choices=("auto", "mean", "drop", "error"),
+        "leaves out rows in which a feature or the label is missing, error refuses them. NaN in the features of "
+        "an array is always refused.",
+        choices=("mean", "drop", "error"),
         sources=_NEW,
         kept=True,
         type=str,
@@ -325,20 +313,6 @@ class Reading:
     )
     image_mode: str | None = _option(
         None, "Whether images become grey, 'L', or coloured, 'RGB'.", choices=("L", "RGB"), kept=True
-    )
-    broken: str = _option(
-        "refuse",
-        "Whether to refuse or to skip a broken image in a folder.",
-        choices=("refuse", "skip"),
-        sources=("a folder",),
-        kept=True,
-    )
-    split: str | None = _option(
-        None,
-        "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
-        **_TEXT,
-        expected="the name of a split, or None",
-        sources=("a Hugging Face dataset", "a folder"),
     )
     encoder: Encoder | None = _option(  # noqa: RUF009  # a field
         None,

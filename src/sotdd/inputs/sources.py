@@ -3,7 +3,7 @@
 A folder means the tables of one kind below it, but for those that writers keep for their own use: names, and folders
 below it, that begin with a dot or an underscore. So partitions (``year=2024/part-0.parquet``) are read, and
 ``_metadata``, ``_temporary/`` and ``.part.crc`` are not. A pattern means what it matches; folders that it matches are
-read as folders. Other folders hold images or texts.
+read as folders. Other folders hold images.
 
 Of addresses (``s3://``, ``gs://``, ``hf://``, ``https://`` and whatever else fsspec knows) Parquet files are read where
 they are, a part at a time. Anything else is copied into a temporary folder first.
@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
@@ -92,8 +92,8 @@ def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values 
     Examples
     --------
     >>> from sotdd.inputs.sources import write_source
-    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], dates=True)
-    'a.csv::label=kind,exclude=id+note,dates=true,max_points=9'
+    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], one_hot=False)
+    'a.csv::label=kind,exclude=id+note,one_hot=false,max_points=9'
     """
     path, _, own = source.partition("::")
     written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]
@@ -112,17 +112,14 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
 def _open(path: str, name: str, reading: Reading) -> Loaded:
     if path == _STDIN:
         return _load("files.open_csv")([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
-    if path.startswith("hub:"):
-        return _load("huggingface.open_hub")(path, name, reading)
     if is_remote(path) or (glob.has_magic(path) and not exists(Path(path))):
         return _open_files(list_files(path), name, reading)
     target = Path(path)
     _refuse_missing(target)
-    if any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
-        return _load("huggingface.open_saved")(target, name, reading)
     if not target.is_dir():
         return _open_files([str(target)], name, reading)
-    target, reading = _choose_split(target, reading), replace(reading, split=None)
+    if not reading.unlabelled:
+        _refuse_splits(target)
     files = list_files(str(target))
     return _open_files(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
 
@@ -155,19 +152,14 @@ def find_suffix(path: str) -> str | None:
     return next((suffix for suffix in _LOADERS if lower.endswith(suffix)), None)
 
 
-def _choose_split(folder: Path, reading: Reading) -> Path:
-    """The folder of the split that was asked for; one that holds nothing but splits is one level too high."""
+def _refuse_splits(folder: Path) -> None:
+    """Refuse a folder that holds nothing but splits of a dataset, which is one level too high."""
     below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
-    names = ", ".join(repr(path.name) for path in below) or "none"
-    if reading.split is not None and folder / reading.split not in below:
-        raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: name one", by=("split",))
-    if reading.split is not None or reading.unlabelled:
-        return folder / (reading.split or "")
     # A split has folders of its own, as one of images has, or tables.
     inside = (find_suffix(path.name) in _IN_FOLDERS or path.is_dir() for split in below for path in split.iterdir())
     if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(inside):
-        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one", by=("split",))
-    return folder
+        names = ", ".join(repr(path.name) for path in below)
+        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: open {below[0]}.")
 
 
 def _load(loader: str) -> Callable[..., Loaded]:

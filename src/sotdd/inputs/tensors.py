@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, require
-
-# DLPack's number for the processor.
-_HOST = 1
+from sotdd.basics.errors import SotddError
 
 # This many values on a device are widened to float64 at a time.
 _VALUES = 1 << 26
@@ -38,18 +35,6 @@ def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noq
         raise SotddError(
             f"{name!r} is a tensor of {tensor.dtype} on {tensor.device}: convert it, as by .float()."
         ) from error
-
-
-def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # of whatever library
-    """Features of a library that shares memory by DLPack, such as CuPy; on a device they stay there, held by torch."""
-    on_host = array.__dlpack_device__()[0] == _HOST
-    try:
-        if on_host:
-            return np.from_dlpack(array)
-        torch = require("torch", f"dataset {name!r}, which is on a device,", "'sotdd[torch]'")
-        return from_tensor(torch.from_dlpack(array), name)
-    except (BufferError, TypeError, RuntimeError, AttributeError) as error:
-        raise SotddError(f"{name!r} is a {type(array).__name__} that cannot be read: pass a NumPy array.") from error
 
 
 def host_array(values: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from sotdd.basics.text import json_label
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.explanation.sentences import say_dates
 from sotdd.sketches.sketch import Sketch
 
 
@@ -26,8 +24,7 @@ class DatasetSummary:
     counts
         How many points each class has; the label as text.
     range, columns
-        Between which values all features lie, and each column that has a name, dates as texts; None and none where
-        points are not kept.
+        Between which values all features lie, and each column that has a name; None and none where points are not kept.
 
     Examples
     --------
@@ -42,7 +39,7 @@ class DatasetSummary:
     n_features: int
     counts: Mapping[str, int]
     range: tuple[float, float] | None = None
-    columns: Mapping[str, tuple[float | str, ...]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: LabelledData | Sketch | DriftReference) -> DatasetSummary:
@@ -60,8 +57,7 @@ class DatasetSummary:
             rows = source.rows(block)
             lows, highs = np.minimum(lows, rows.min(axis=0)), np.maximum(highs, rows.max(axis=0))
         ends = zip(lows.tolist(), highs.tolist(), strict=True)
-        columns: dict[str, Any] = dict(zip(source.columns or (), ends, strict=False))
-        columns |= {name: tuple(say_dates(columns[name])) for name in source.origin.dates if name in columns}
+        columns = dict(zip(source.columns or (), ends, strict=False))
         whole = float(lows.min()), float(highs.max())
         return cls(source.n_points, source.n_features, counts, whole, columns)
 

@@ -125,13 +125,11 @@ def _write_sentence(text: object) -> str:
     return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
 
 
-def _write_range(ends: tuple[float | str, ...] | None) -> str:
+def _write_range(ends: tuple[float, float] | None) -> str:
     """Two numbers as people read them, such as 91,734 or 0.25 or 3e+09; a dash where they are not known."""
     if ends is None:
         return "–"
-    return " to ".join(
-        end if isinstance(end, str) else f"{end:,.0f}" if 1000 <= abs(end) < 1e7 else f"{end:.4g}" for end in ends
-    )
+    return " to ".join(f"{end:,.0f}" if 1000 <= abs(end) < 1e7 else f"{end:.4g}" for end in ends)
 
 
 def write_python(value: object) -> str:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count, show
-from sotdd.compute.distance import Distance
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.ranking import Ranking
 from sotdd.measure.explanation.features import FeatureShare, FeatureShares
@@ -24,7 +23,7 @@ from sotdd.measure.two_sample import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 
 __all__ = [
-    "draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix", "draw_ranking",
+    "draw_dendrogram", "draw_explanation", "draw_features", "draw_map", "draw_matrix", "draw_ranking",
     "draw_test",
 ]  # fmt: skip
 
@@ -41,36 +40,12 @@ _NEAR_IS_DARK: LinearSegmentedColormap = LinearSegmentedColormap.from_list("sotd
 # Shares below zero are warm, above cool, and none is white.
 _SHARES = LinearSegmentedColormap.from_list("sotdd_shares", (_WARM, "#f3d9c6", "#ffffff", "#a8cbe6", "#0b2f57"))
 
-# A histogram of fewer projections says too little to draw.
-_FEWEST = 20
 # Bars that are drawn, those that matter first.
 _BARS = 15
 # With more rows or columns than this, numbers in the cells would be too small to read.
 _MOST_NUMBERS = 16
 # With more than this, only every second, third, … name is written.
 _MOST_NAMES = 60
-
-
-def draw_distance(distance: Distance, ax: Axes | None = None) -> Axes:
-    """Draw the distribution of W_p over projections, and where the distance lies in it."""
-    costs = distance.per_projection
-    if costs is None or len(costs) < _FEWEST:
-        raise SotddError(f"this {distance.method} has fewer than {_FEWEST} projections: there is nothing to draw.")
-    ax = _take_axes(ax, 5.5, 3.8)
-    rooted = costs ** (1 / distance.p)
-    ax.hist(rooted, bins=min(60, max(10, len(rooted) // 20)), color=_ACCENT, edgecolor="white", linewidth=0.4)
-    ax.axvline(distance.value, color=_WARM, linewidth=1.6)
-    ax.annotate(
-        f"distance {_write_number(distance.value)}", (distance.value, 1), (5, -4), ("data", "axes fraction"),
-        textcoords="offset points", va="top", fontsize=8.5, color=_WARM,
-    )  # fmt: skip
-    ax.set_xlabel(f"$W_p$ under one projection, {say_unit(distance)}")
-    ax.set_ylabel("projections")
-    _quieten(ax)
-    _write_title(
-        ax, "How projections differ", f"{len(costs):,} of them; the distance is the $p$-th root of the mean of $W_p^p$"
-    )
-    return ax
 
 
 def draw_matrix(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:

@@ -15,7 +15,7 @@ from sotdd.basics.checks import describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import json_number, say_count
-from sotdd.compute.distance import Distance, gather_remarks
+from sotdd.compute.distance import gather_remarks
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.ranking import Ranking
@@ -47,7 +47,6 @@ def report(
     path: str | os.PathLike[str],
     *,
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
-    explanations: Mapping[tuple[str, str], Explanation] | None = None,
     title: str | None = None,
     progress: Progress = None,
 ) -> Path | str:
@@ -67,9 +66,6 @@ def report(
     datasets
         The datasets that were compared: the page says how many points, classes and missing values each has and
         where its values lie. Those of a matrix are compared class by class, through the same projections.
-    explanations
-        Explanations made before, by pairs of names, instead of those of all pairs of the datasets; {} for none.
-        For a matrix only.
     title
         The title of the page; None for a question that fits the result.
     progress
@@ -92,8 +88,6 @@ def report(
     'report.html'
     """
     if isinstance(result, (TwoSampleTest, Explanation)):
-        if explanations is not None:
-            raise SotddError("are given with a result that is no matrix: leave them out.", setting="explanations")
         return report_pair(result, path, datasets, title)
     if not isinstance(result, DistanceMatrix):
         raise SotddError(
@@ -102,7 +96,7 @@ def report(
         )
     target = refuse_page(path)  # before classes are compared, which may take long
     data = [] if datasets is None else open_all(datasets)
-    found, left_out = _explain_pairs(result, data if datasets is not None else None, explanations, progress)
+    found, left_out = ({}, []) if datasets is None else _explain_pairs(result, data, progress)
     return write_matrix_page(target, result, found, title, left_out, [DatasetSummary.of(one) for one in data])
 
 
@@ -158,23 +152,9 @@ def _collect_numbers(why: Explanation) -> dict[str, Any]:
 
 
 def _explain_pairs(
-    matrix: DistanceMatrix,
-    datasets: list[LabelledData] | None,
-    explanations: Mapping[tuple[str, str], Explanation] | None,
-    progress: Progress,
+    matrix: DistanceMatrix, datasets: Sequence[LabelledData], progress: Progress
 ) -> tuple[dict[tuple[int, int], Explanation], list[tuple[int, int]]]:
-    """Explanations by indices (i, j) with i < j: those passed in, or of all pairs that have not too many classes.
-
-    Also returns the pairs that have too many.
-    """
-    if explanations is not None:
-        if not isinstance(explanations, Mapping):
-            raise SotddError(
-                f"is {describe(explanations)}: expected explanations by pairs of names.", setting="explanations"
-            )
-        return {_find_pair(matrix, pair, why): why for pair, why in explanations.items()}, []
-    if datasets is None:
-        return {}, []
+    """Explanations by indices (i, j) with i < j, of all pairs that have not too many classes; and those that have."""
     if matrix.projections is None:
         raise SotddError("only distances measured by s-OTDD can be explained class by class: leave datasets out.")
     if tuple(part.name for part in datasets) != matrix.names:
@@ -188,32 +168,12 @@ def _explain_pairs(
     with report_progress(progress, "Explaining") as update:
         for number, (i, j) in enumerate(pairs, 1):
             if (i, j) not in left_out:
-                through: dict[str, Any] = {"projections": matrix.projections, **_find_settings(matrix.distances[i, j])}
+                known = matrix.distances[i, j]
+                estimator: Estimator = "plain" if known.estimator == "plain" else "controlled"
+                through: dict[str, Any] = {"projections": matrix.projections, "p": known.p, "estimator": estimator}
                 made[i, j] = explain(datasets[i], datasets[j], **through)
             update(number, len(pairs))
     return made, left_out
-
-
-def _find_settings(distance: Distance) -> dict[str, Any]:
-    """The order and the estimator that explain this very number."""
-    estimator: Estimator = "plain" if distance.estimator == "plain" else "controlled"
-    return {"p": distance.p, "estimator": estimator}
-
-
-def _find_pair(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> tuple[int, int]:
-    """The places of a pair of names, in the order of the matrix; refuse what does not fit the matrix."""
-    known = matrix[pair]
-    one, other = map(matrix.names.index, pair)
-    if one > other:
-        raise SotddError(f"has {pair[0]!r} before {pair[1]!r}, unlike the matrix: swap them.", setting="explanations")
-    if not isinstance(why, Explanation):
-        raise SotddError(f"has {describe(why)} for {pair}: expected an Explanation.", setting="explanations")
-    if (why.distance.fingerprint, why.distance.estimator) != (known.fingerprint, known.estimator):
-        raise SotddError(
-            f"the explanation of {pair[0]!r} and {pair[1]!r} was made by other projections or another estimator: pass "
-            f"projections=matrix.projections and estimator={_find_settings(known)['estimator']!r} to sotdd.explain."
-        )
-    return one, other
 
 
 def write_matrix_page(

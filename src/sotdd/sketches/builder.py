@@ -1,9 +1,7 @@
 """Sketches of data that arrive in batches: in bounded memory, in any order, on any number of machines.
 
-A point's projection includes the label term of its class, which is known only when all points have been seen. So there
-are two ways. In **one pass**, each class has histograms of its own, which are shifted and put together at the end. In
-**two passes**, the first sums up what label terms are made of; the second knows the terms, and needs one histogram per
-projection only.
+A point's projection includes the label term of its class, which is known only when all points have been seen. So each
+class has histograms of its own, which are shifted and put together at the end.
 """
 
 from __future__ import annotations
@@ -11,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from os import PathLike
-from typing import Self
+from types import MappingProxyType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +22,8 @@ from sotdd.basics.text import say_count
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.labels import NoRows
+from sotdd.inputs.loaders.tables import is_frame
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
@@ -31,7 +32,7 @@ from sotdd.sketches.histograms import check_classes, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sums import Doubles, Portion, ShiftedCounts, Sums, TermSums, ValueCounts, for_each_portion
+from sotdd.sketches.sums import Doubles, Portion, Sums, TermSums, ValueCounts, for_each_portion
 from sotdd.sketches.uncertainty import GroupCounts
 
 
@@ -42,9 +43,15 @@ def check_name(name: object) -> None:
 
 
 def open_batch(
-    features: Dataset, labels: ArrayLike | Sequence[Hashable] | None, projections: Projections
+    features: Dataset,
+    labels: ArrayLike | Sequence[Hashable] | None,
+    projections: Projections,
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> LabelledData | None:
-    """A batch as labelled data, its columns in the order of the projections; None for one without points."""
+    """A batch as labelled data, its columns in the order of the projections; None for one without points.
+
+    A table is read by the columns of the projections, whatever else a batch would be judged to hold.
+    """
     source = features if labels is None else (features, labels)
     points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
     shape = getattr(points, "shape", None)
@@ -52,15 +59,19 @@ def open_batch(
         if classes is not None and (not isinstance(classes, Sized) or len(classes)):
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None
-    return projections.align(open_dataset(source, name="batch"))
+    if is_frame(points) and projections.columns is not None:
+        reading = {"features": projections.columns, **reading}
+    try:
+        return projections.align(open_dataset(source, name="batch", **reading))
+    except NoRows:
+        return None
 
 
 class SketchBuilder:
     """Makes a sketch from batches, keeping counts of projected values in place of the values.
 
     Each class has histograms of its own, 4 kB for each projection, since the label term that its points share is known
-    only at the end. Builders merge in any order and grouping. Data with more classes than fit are for `sketch_stream`,
-    which goes over them twice.
+    only at the end. Builders merge in any order and grouping.
 
     Parameters
     ----------
@@ -90,8 +101,6 @@ class SketchBuilder:
         self.projections = projections
         self.counts: dict[Hashable, int] = {}
         self.by_position: bool = False  # whether columns could not be matched by name
-        self.most_bytes: int | None = None  # that histograms of classes may take; as `check_classes` has it
-        self.first: SketchBuilder | None = None  # the first of two passes, if this is the second
         self.sums: dict[str, Sums] = {
             "controls": PowerSums(projections),
             "terms": TermSums(projections),
@@ -99,29 +108,6 @@ class SketchBuilder:
             "values": ValueCounts(projections),
         }
         self._half_added = False  # whether an error interrupted a batch
-
-    def begin_first_pass(self) -> SketchBuilder:
-        """The first of two passes, without points: it counts no values, but adds up what label terms are made of."""
-        first = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
-        first.sums = {name: sums for name, sums in first.sums.items() if name in ("controls", "terms")}
-        return first
-
-    def begin_second_pass(self) -> SketchBuilder:
-        """The second of two passes, without points, after this one."""
-        if not self.counts:
-            raise SotddError("the first of two passes saw no points: pass batches that can be gone over again.")
-        second = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
-        second.first = self
-        second.sums = {"values": ShiftedCounts(self.projections, self.classes, self._find_terms())}
-        return second
-
-    def renew(self) -> SketchBuilder:
-        """The same pass, without points."""
-        if self.first is not None:
-            return self.first.begin_second_pass()
-        new = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
-        new.most_bytes = self.most_bytes
-        return new if "values" in self.sums else new.begin_first_pass()
 
     @property
     def n_points(self) -> int:
@@ -150,9 +136,6 @@ class SketchBuilder:
 
     def add_opened(self, batch: LabelledData) -> None:
         """Add a batch whose columns are in the order of the projections."""
-        unknown = [] if self.first is None else [label for label in batch.classes if label not in self.first.counts]
-        if unknown:
-            raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
         before = self.n_points
         with self._adding(dict(zip(batch.classes, batch.counts.tolist(), strict=True))):
             self.by_position |= meets_by_position(batch, self.projections.columns)
@@ -187,8 +170,7 @@ class SketchBuilder:
         """Make room for this many more points of each class, or refuse before anything is changed."""
         self.refuse_half_added()
         _refuse_mixed([*self.counts, *counts])
-        if any(isinstance(sums, ValueCounts) for sums in self.sums.values()):
-            check_classes(len({*self.counts, *counts}), self.projections.n_projections, self.most_bytes)
+        check_classes(len({*self.counts, *counts}), self.projections.n_projections)
         self._half_added = True
         for label, count in counts.items():
             self.counts[label] = self.counts.get(label, 0) + count
@@ -203,30 +185,25 @@ class SketchBuilder:
         self.refuse_half_added()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
-        whole, projections = self.first or self, self.projections
-        if whole.counts != self.counts:
-            raise SotddError(
-                f"the second pass saw {say_count(self.n_points, 'point')} but the first {whole.n_points:,}, or other "
-                "classes: both must go over the same data."
-            )
-        terms = whole._find_terms()
-        counts = np.array([whole.counts[label] for label in whole.classes], np.int64)
+        projections, classes, terms = self.projections, self.classes, self._find_terms()
+        counts = np.array([self.counts[label] for label in classes], np.int64)
         quantiles, lost = self._find_quantiles(terms, Levels(self.n_quantiles))
-        controls, groups = whole.sums["controls"], self.sums.get("groups")
+        controls, groups = self.sums["controls"], self.sums["groups"]
         assert isinstance(controls, PowerSums)
+        assert isinstance(groups, GroupCounts)
         return Sketch(
             name,
             Recipe.of(projections),
             quantiles,
             False,
-            whole.classes,
+            classes,
             counts,
             terms.astype(np.float32),
             draw_weights(projections),
             lost,
             (remark_position(name, projections.columns is not None),) if self.by_position else (),
-            halves=groups.find_halves() if isinstance(groups, GroupCounts) else None,
-            controls=controls.collect(dict(zip(whole.classes, counts.tolist(), strict=True))),
+            halves=groups.find_halves(),
+            controls=controls.collect(dict(zip(classes, counts.tolist(), strict=True))),
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -250,21 +227,15 @@ class SketchBuilder:
     def _find_quantiles(self, terms: Doubles, levels: Levels) -> tuple[NDArray[np.float32], Doubles]:
         """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).
 
-        In one pass the counted values lack the label terms (L, C), which are added here.
+        The counted values lack the label terms (L, C), which are added here.
         """
         from sotdd.compute.cpu.workers import Workers
 
         values = self.sums["values"]
-        groups = (
-            [values.by_class[label]["values"] for label in self.classes]
-            if self.first is None
-            else [values.whole["values"]]
-        )
+        groups = [values.by_class[label]["values"] for label in self.classes]
 
         def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], Doubles]:
             part, block = drawn
-            if self.first is not None:
-                return find_quantiles(groups, part, np.ones(len(block)), np.zeros((len(block), 1)), levels)
             return find_quantiles(groups, part, block.terms.weights, terms[part], levels)
 
         with Workers() as workers:

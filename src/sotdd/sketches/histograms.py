@@ -23,20 +23,20 @@ _EVEN = 3**0.5
 _MANY = 2**32
 
 # How much memory the histograms of all classes may take together.
-CLASS_BYTES = 256 << 20
+CLASS_BYTES = 512 << 20
 
 
-class ClassesDoNotFit(SotddError):  # noqa: N818
-    """There are too many classes for each to have histograms of its own."""
+def fit_classes(n_classes: int, n_projections: int) -> bool:
+    """Whether so many classes can have histograms of their own."""
+    return n_classes * n_projections * BINS * 4 <= CLASS_BYTES
 
 
-def check_classes(n_classes: int, n_projections: int, most_bytes: int | None = None) -> None:
-    """Refuse more classes than can have histograms of their own in one pass: two passes are made of these."""
-    most = CLASS_BYTES if most_bytes is None else most_bytes
-    if n_classes * n_projections * BINS * 4 > most:
-        raise ClassesDoNotFit(
+def check_classes(n_classes: int, n_projections: int) -> None:
+    """Refuse more classes than can have histograms of their own."""
+    if not fit_classes(n_classes, n_projections):
+        raise SotddError(
             f"histograms of {say_count(n_classes, 'class', 'classes')} × {say_count(n_projections, 'projection')} take "
-            f"more than {most >> 20} MB: use fewer projections, or sketch_stream, which makes two passes."
+            f"more than {CLASS_BYTES >> 20} MB: use fewer projections, or sotdd.sketch on the whole dataset."
         )
 
 

@@ -63,7 +63,8 @@ class Sketch(Received):
         What distances are controlled by; None where nothing can be.
     halves
         (2, S) how far apart random halves of the data are, for p = 1 and p = 2: distances then know what their
-        sizes alone give (`Distance.sampling`). None for the second of two passes, single points and private sketches.
+        sizes alone give (`Distance.sampling`). None for single points, streams of very many classes, and private
+        sketches.
 
     Examples
     --------
@@ -209,16 +210,14 @@ class Sketch(Received):
         return replace(result, sketch_error=error, remarks=(*result.remarks, *more))
 
     def cut(self, levels: Levels) -> Sketch:
-        """The same sketch at other levels, which must be among its own unless all values are kept."""
-        if not self.exact and levels == self.levels:
+        """The same sketch with these quantiles, where it keeps all values."""
+        if not self.exact:
             return self
-        places = place_points(self.n_quantiles) if self.exact else self.levels.edges
+        places = place_points(self.n_quantiles)
         means = levels.means(self.quantiles, places)
         lost = self.lost
         if lost is not None:
             now = measure_loss(self.quantiles, places, means, levels)
-            if not self.exact:  # what was there was a function, of which only the means are compared here
-                now = now + measure_loss(self.quantiles, places, self.quantiles, self.levels)
             lost = np.column_stack([lost[:, :2] + now, lost[:, 2]])
         return replace(self, quantiles=means, exact=False, lost=lost)
 
@@ -317,10 +316,9 @@ def _cut_alike(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
     kept = [sketch.levels for sketch in (a, b) if not sketch.exact]
     if not kept:
         return a, b
-    levels = min(kept, key=lambda each: each.count)
-    if any(each.count % levels.count for each in kept):
+    if kept[0] != kept[-1]:
         raise SotddError(
             f"{a.name!r} has {a.n_quantiles:,} quantiles and {b.name!r} has {b.n_quantiles:,}: sketch both with "
-            "the same number, or with one that divides the other."
+            "the same number."
         )
-    return a.cut(levels), b.cut(levels)
+    return a.cut(kept[0]), b.cut(kept[0])

@@ -1,21 +1,19 @@
 """Sketches of data: a dataset is projected and sorted once, for every later comparison.
 
-Streams are counted instead: in one pass where the classes fit, and in two otherwise.
+Streams are counted instead.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import TypeAlias, Unpack
 
 import numpy as np
 
 from sotdd.basics.checks import describe
-from sotdd.basics.display import Progress, Report, report_progress
+from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.compute.controls import CollectControls
 from sotdd.compute.distance import Distance
@@ -26,10 +24,10 @@ from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.inputs.reading import TableSettings
+from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder, adds_up, check_name
-from sotdd.sketches.histograms import ClassesDoNotFit
+from sotdd.sketches.builder import SketchBuilder, adds_up, check_name, open_batch
+from sotdd.sketches.histograms import fit_classes
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
@@ -38,9 +36,6 @@ from sotdd.sketches.uncertainty import find_halves, plan_halves
 # What can be compared: data, or a sketch of data.
 Comparable: TypeAlias = "Dataset | Sketch"
 
-# A batch is a small dataset: (features, labels), or features alone.
-Batches: TypeAlias = "Iterable[Dataset] | Callable[[], Iterable[Dataset]]"
-
 # The suffix of sketch files.
 SUFFIX = ".sotdd"
 
@@ -48,8 +43,6 @@ SUFFIX = ".sotdd"
 _MOST_SORTED = 1_000_000
 # They are read in batches of this many values.
 _BATCH_VALUES = 1 << 22
-
-_log = logging.getLogger("sotdd")
 
 
 def sketch(
@@ -74,8 +67,8 @@ def sketch(
     n_quantiles
         How many numbers to keep of each projection: means over parts of probability. None keeps
         every value; so does any number where the dataset has no more points. A dataset of more than a
-        million points is counted in fine bins rather than sorted, see `sketch_stream`, unless the label law is another
-        than moments.
+        million points is counted in fine bins rather than sorted, see `sketch_stream`, where its label law is moments
+        and its classes fit.
     name
         What messages call it.
     device, progress
@@ -107,8 +100,9 @@ def sketch_opened(
     """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
     data = projections.align(opened)
     large = data.n_points > _MOST_SORTED and str(device) in ("auto", "cpu")
-    if levels is not None and large and adds_up(projections):
-        rows = partial(_split_rows, data)
+    countable = fit_classes(len(data.classes), projections.n_projections) and adds_up(projections)
+    if levels is not None and large and countable:
+        rows = _split_rows(data)
         return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
     exact = levels is None or data.n_points <= levels.count
     kept = Levels(data.n_points, smooth=False) if levels is None or exact else levels
@@ -162,29 +156,31 @@ def _split_rows(data: LabelledData) -> Iterator[LabelledData]:
 
 
 def sketch_stream(
-    batches: Batches,
+    batches: Iterable[Dataset],
     projections: Projections,
     *,
     n_quantiles: int = QUANTILES,
     name: str = "stream",
     progress: Progress = None,
+    **reading: Unpack[TableSettings],
 ) -> Sketch:
     """Sketch data that come in batches, in memory that does not grow with their number.
 
-    One pass is made where the classes fit (4 kB per class and projection, 256 MB together);
-    otherwise two, which needs batches that can be iterated over twice. The log says which it was.
+    The classes must fit: 4 kB per class and projection, 512 MB together.
 
     Parameters
     ----------
     batches
-        (features, labels) or features alone, one after another: a list, an object that can be iterated
-        over again, or a function that returns an iterator. A generator can be read once only, so its
-        classes must fit one pass.
+        (features, labels), features alone, or tables, one after another, in a list or from a generator. So
+        ``pyarrow.dataset.dataset("data/").to_batches()`` reads files of any size.
     projections, n_quantiles, name
         As in `sotdd.sketch`.
     progress
         True for a bar, or a function of (points done, points in all). The second equals the first,
         since the size of a stream is not known.
+    reading
+        How tables are read, as in `open_dataset`: ``label``, ``exclude``, ``one_hot``, ``missing`` and ``na_values``.
+        Their features are the columns of the projections, and a value that is missing becomes their centre.
 
     Examples
     --------
@@ -195,46 +191,20 @@ def sketch_stream(
     >>> sotdd.sketch_stream(batches, projections)
     Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
     """
-    with report_progress(progress, f"Sketching {name}") as report:
-        builder = SketchBuilder(projections, n_quantiles=n_quantiles)
-        check_name(name)
-        try:
-            _add_all(builder, batches, report)
-        except ClassesDoNotFit as error:
-            if isinstance(batches, Iterator):
-                raise SotddError(
-                    f"{error} Or pass batches that can be gone over twice: a list, or a function that returns an "
-                    "iterator."
-                ) from error
-            _log.info("sketching %s in two passes: its classes do not fit one", name)
-            first = builder.begin_first_pass()
-            _add_all(first, batches, report)
-            builder = first.begin_second_pass()
-            _add_all(builder, batches, report)
-        else:
-            _log.info("sketched %s in one pass: %d classes", name, len(builder.counts))
-        return builder.finish(name)
-
-
-def _iterate(batches: Batches) -> Iterator[Dataset]:
-    """Batches from the first."""
-    try:
-        found = batches() if callable(batches) else batches
-        if isinstance(found, (str, bytes)) or hasattr(found, "__dask_graph__"):
-            raise TypeError
-        return iter(found)
-    except TypeError as error:
+    builder = SketchBuilder(projections, n_quantiles=n_quantiles)
+    check_name(name)
+    Reading.of(**reading).refuse("a stream")
+    if isinstance(batches, (str, bytes)) or not hasattr(batches, "__iter__") or hasattr(batches, "__dask_graph__"):
         raise SotddError(
-            f"is {describe(batches)}: expected (features, labels) in a list or an iterator, or a function that takes "
-            "nothing and returns one.",
-            setting="batches",
-        ) from error
-
-
-def _add_all(builder: SketchBuilder, batches: Batches, report: Report) -> None:
-    for batch in _iterate(batches):
-        builder.add(batch)
-        report(builder.n_points, builder.n_points)
+            f"is {describe(batches)}: expected (features, labels) in a list or from a generator.", setting="batches"
+        )
+    with report_progress(progress, f"Sketching {name}") as report:
+        for batch in batches:
+            opened = open_batch(batch, None, projections, reading)
+            if opened is not None:
+                builder.add_opened(opened)
+            report(builder.n_points, builder.n_points)
+    return builder.finish(name)
 
 
 def compare_sketches(

@@ -266,22 +266,6 @@ class ValueCounts(Sums):
             count_rows(self.by_class[label]["values"], portion, begin, end)
 
 
-class ShiftedCounts(Sums):
-    """One histogram for each projection, of points whose label terms (L, C) are known: the second of two passes."""
-
-    def __init__(self, projections: Projections, classes: Sequence[Hashable], terms: Doubles) -> None:
-        super().__init__({}, {"values": partial(Histograms.empty, projections.n_projections)})
-        self._index, self._terms = {label: index for index, label in enumerate(classes)}, terms
-
-    def gather(self, portion: Portion) -> None:
-        """Add the label terms to the projected features, then count."""
-        from sotdd.compute.kernels.rows import shift_rows
-
-        columns = [self._index[label] for label in portion.classes]
-        shift_rows(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
-        count_rows(self.whole["values"], portion, 0, portion.rows.shape[1])
-
-
 def count_rows(values: Histograms, portion: Portion, begin: int, end: int) -> None:
     """Count points begin, …, end - 1 of a portion, or name the projection that is not finite."""
     line = values.count(portion.part, portion.rows, begin, end)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import sotdd
-from sketches.cases import two_passes
 from sketches.catalog.cases import SMALL, labelled
 from sotdd.sketches.catalog.search import CatalogRecipe
 
@@ -74,7 +73,7 @@ def test_sketches_that_do_not_know_their_halves_are_ranked_by_distance(tmp_path,
     through = sotdd.Projections.fit([here], n_projections=200)
     catalog = sotdd.Catalog(tmp_path / "made")
     sets = {"few": few, "moved": moved, "here": here}
-    made = {name: two_passes([(data, np.zeros(len(data)))], through) for name, data in sets.items()}
+    made = {name: replace(sotdd.sketch(data, through), halves=None) for name, data in sets.items()}
     here = made.pop("here")
     catalog.add_many(made)
     hits = catalog.nearest(here)

@@ -1,13 +1,12 @@
-"""Clusters of Dask, and data for them as batches and as files."""
+"""Clusters of Dask, and data for them as batches and as a frame."""
 
 import logging
 
 import pytest
 from distributed import Client, LocalCluster
-from pyarrow import parquet
 
 import sotdd
-from sketches.cluster.cases import batch, table
+from sketches.cluster.cases import batch, frame
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +52,6 @@ def streamed(batches, projections):
 
 
 @pytest.fixture
-def folder(tmp_path, batches):
-    """The batches as files, of which one has two row groups and one has no rows."""
-    for place, part in enumerate(batches[:-1]):
-        parquet.write_table(table(*part), tmp_path / f"part-{place:02}.parquet", row_group_size=1000)
-    (tmp_path / "more").mkdir()
-    parquet.write_table(table(*batches[-1]), tmp_path / "more" / "last.parquet")
-    parquet.write_table(table(*batches[0]).slice(0, 0), tmp_path / "empty.parquet")
-    (tmp_path / "_metadata.parquet").write_text("not for readers")
-    return tmp_path
+def whole(batches):
+    """The batches as one frame."""
+    return frame(batches, 6)

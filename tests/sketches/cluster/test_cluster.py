@@ -9,25 +9,16 @@ from pyarrow import parquet
 
 import sotdd.sketches.cluster
 from sketches.cluster.cases import D, batch, frame, same, table
-from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders import parquet as parquet_batches
 
 # ------------------------------------------------------------------ sources
 
 
-def test_parquet_files_in_any_form(folder, threads, projections, streamed):
-    paths = sorted(folder.rglob("[!_]*.parquet"))
-    urls = [folder.as_uri(), [path.as_uri() for path in paths]]
-    for source in (folder, str(folder), f"{folder}/**/[!_]*.parquet", paths, *urls):
-        made = sotdd.sketches.cluster.sketch(source, projections, threads, name="files")
-        same(made, streamed)
-        assert (made.name, made.fingerprint, made.projections) == ("files", projections.fingerprint, projections)
-        with pytest.raises(ValueError, match="read-only"):
-            made.quantiles[0, 0] = 0
-
-
 def test_frames_of_columns_and_of_lists(batches, threads, projections, streamed):
-    same(sotdd.sketches.cluster.sketch(frame(batches, 6), projections, threads), streamed)
+    made = sotdd.sketches.cluster.sketch(frame(batches, 6), projections, threads, name="rows")
+    same(made, streamed)
+    assert (made.name, made.fingerprint, made.projections) == ("rows", projections.fingerprint, projections)
+    with pytest.raises(ValueError, match="read-only"):
+        made.quantiles[0, 0] = 0
     same(sotdd.sketches.cluster.sketch(frame(batches, 3, lists=True), projections, threads, features="point"), streamed)
 
 
@@ -36,7 +27,6 @@ def test_frames_read_from_lists_in_parquet(tmp_path, batches, threads, projectio
     for place, part in enumerate(batches):
         parquet.write_table(table(*part, lists=True), tmp_path / f"{place}.parquet")
     same(sotdd.sketches.cluster.sketch(dask.dataframe.read_parquet(tmp_path), projections, threads), streamed)
-    same(sotdd.sketches.cluster.sketch(tmp_path, projections, threads), streamed)
 
 
 def test_delayed_batches_and_futures(batches, threads, projections, streamed):
@@ -47,21 +37,11 @@ def test_delayed_batches_and_futures(batches, threads, projections, streamed):
     assert all(future.status == "finished" for future in futures)
 
 
-def test_features_alone_are_one_class(folder, batches, threads, projections):
+def test_features_alone_are_one_class(batches, threads, projections):
     names = [f"x{k}" for k in range(D)]
     alone = sotdd.sketch_stream([part[0] for part in batches], projections)
-    same(sotdd.sketches.cluster.sketch(folder, projections, threads, features=names, label=None), alone)
     same(sotdd.sketches.cluster.sketch(frame(batches, 2), projections, threads, features=names, label=None), alone)
     same(sotdd.sketches.cluster.sketch([dask.delayed(part[0]) for part in batches], projections, threads), alone)
-
-
-def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_batches, "PIECE_ROWS", 2500)
-    parquet.write_table(table(*batch(0, n=6100)), tmp_path / "a.parquet", row_group_size=1000)
-    found = ParquetBatches.open(tmp_path, batch_rows=700)
-    assert [part.groups for part in found.parts] == [(0, 1), (2, 3), (4, 5, 6)]
-    assert max(part.n_points for part in found) == 700
-    np.testing.assert_array_equal(np.concatenate([part.features for part in found]), batch(0, n=6100)[0])
 
 
 # ------------------------------------------------------------------ bad input
@@ -86,8 +66,7 @@ def test_empty_partitions_add_nothing(batches, threads, projections, streamed):
     [
         (lambda t: t, {"label": "species"}, "has no column 'species'"),
         (lambda t: t, {"label": None}, "has 6 features but the projections are for 5"),
-        (lambda t: t.drop_columns("x3"), {}, r"part-99.parquet has no column 'x3'"),
-        (lambda t: t.set_column(5, "label", pa.array(["a"] * len(t))), {}, r"'label' holds text in .*99.parquet"),
+        (lambda t: t.drop_columns("x3"), {}, "partition 1: dataset 'batch' has 4 features"),
         (
             lambda t: t.set_column(0, "x0", pa.array([np.inf, *t["x0"].to_pylist()[1:]], pa.float32())),
             {},
@@ -95,24 +74,11 @@ def test_empty_partitions_add_nothing(batches, threads, projections, streamed):
         ),
     ],
 )
-def test_files_that_do_not_go_together(folder, threads, projections, change, settings, said):
-    parquet.write_table(change(table(*batch(5))), folder / "part-99.parquet")
+def test_tables_that_do_not_go_together(threads, projections, change, settings, said):
+    parts = [dask.delayed(table(*batch(4))), dask.delayed(change(table(*batch(5))))]
     with pytest.raises(sotdd.SotddError, match=said) as caught:
-        sotdd.sketches.cluster.sketch(folder, projections, threads, **settings)
+        sotdd.sketches.cluster.sketch(parts, projections, threads, **settings)
     assert "\n" not in str(caught.value)
-
-
-def test_files_that_cannot_be_read(folder, threads, projections):
-    damaged = folder / "part-03.parquet"
-    damaged.write_bytes(damaged.read_bytes()[:-100])
-    with pytest.raises(sotdd.SotddError, match=r"cannot read .*part-03.parquet"):
-        sotdd.sketches.cluster.sketch(folder, projections, threads)
-    whole = (folder / "part-04.parquet").read_bytes()
-    damaged.write_bytes(whole[:4] + b"\xff" * 3000 + whole[3004:])
-    with pytest.raises(sotdd.SotddError, match=r"part-03.parquet"):
-        sotdd.sketches.cluster.sketch(folder, projections, threads)
-    with pytest.raises(sotdd.SotddError, match="there is no file"):
-        sotdd.sketches.cluster.sketch(folder / "none", projections, threads)
 
 
 def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
@@ -129,7 +95,7 @@ def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ((np.ones((4, 3)), [0, 1, 0, 1]), "batch 11: dataset 'batch' has 3 features but the projections are for 5"),
+        ((np.ones((4, 3)), [0, 1, 0, 1]), "partition 11: dataset 'batch' has 3 features but the projections are for 5"),
         ((np.ones((4, D)), ["a", "b", "a", "b"]), "labels are text in one batch"),
     ],
 )
@@ -144,9 +110,11 @@ def test_bad_batches(batches, threads, projections, part, said):
     [
         (lambda part: part, {}, "source is a tuple"),
         (lambda _: [], {}, "source is a list"),
-        (lambda part: [dask.delayed(part)], {"label": "y"}, "needs neither"),
+        (lambda part: [dask.delayed(part)], {"label": "y"}, "label is given"),
+        (lambda _: "data/*.parquet", {}, "read_parquet"),
+        (lambda part: [dask.delayed(part)], {"groups": "y"}, "groups is given"),
         (lambda part: [dask.delayed(part)], {"n_quantiles": 0}, "n_quantiles is 0"),
-        (lambda part: frame([part], 2), {"label": "species"}, "the frame has no column 'species'"),
+        (lambda part: frame([part], 2), {"label": "species"}, "batch has no column 'species'"),
     ],
 )
 def test_sources_and_settings_that_are_refused(batches, threads, projections, source, settings, said):

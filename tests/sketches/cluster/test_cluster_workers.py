@@ -1,4 +1,4 @@
-"""The work on a Dask cluster: passes, clients, workers that die, tasks that fail."""
+"""The work on a Dask cluster: progress, clients, workers that die, tasks that fail."""
 
 import logging
 import os
@@ -12,78 +12,64 @@ import pytest
 from distributed import Client, Future
 
 import sotdd
-from sketches.cases import two_passes
 from sketches.cluster.cases import batch, same
-from sotdd.inputs.loaders.parquet import ParquetBatches
 from sotdd.sketches import cluster
 
-# ------------------------------------------------------------------ passes, progress, clients
+# ------------------------------------------------------------------ progress, clients
 
 
-def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, batches, caplog, monkeypatch):
+def test_progress_counts_partitions(whole, threads, projections):
     reports = []
+    sotdd.sketches.cluster.sketch(whole, projections, threads, progress=lambda *state: reports.append(state))
+    assert reports == [(done, 6) for done in range(1, 7)]
+
+
+def test_more_classes_than_fit_are_refused(threads, projections, monkeypatch):
+    monkeypatch.setattr("sotdd.sketches.histograms.CLASS_BYTES", 5 * 70 * 4096)
+    parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]  # though each of them fits
+    with pytest.raises(sotdd.SotddError, match="use fewer projections"):
+        sotdd.sketches.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
+
+
+def test_without_a_client_threads_of_this_process_do_it(whole, projections, streamed, caplog):
     with caplog.at_level(logging.INFO, "sotdd"):
-        sotdd.sketches.cluster.sketch(folder, projections, threads, name="few")
-        monkeypatch.setattr(cluster, "ONE_PASS_BYTES", 2 * 70 * 4096)
-        made = sotdd.sketches.cluster.sketch(
-            folder, projections, threads, progress=lambda *state: reports.append(state)
-        )
-    assert [record.message for record in caplog.records if record.name == "sotdd"] == [
-        "sketched few in one pass",
-        "sketching data in two passes: its classes do not fit one",
-    ]
-    assert reports[-1] == (22, 22)
-    same(made, two_passes(batches, projections))
-
-
-def test_classes_that_fit_each_partition_but_not_all(threads, projections, monkeypatch):
-    monkeypatch.setattr(cluster, "ONE_PASS_BYTES", 5 * 70 * 4096)
-    parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]
-    made = sotdd.sketches.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
-    assert made.classes == tuple(range(15))
-    assert made.distance(sotdd.sketch_stream(parts, projections)).value < 2e-3
-
-
-def test_without_a_client_threads_of_this_process_do_it(folder, projections, streamed, caplog):
-    with caplog.at_level(logging.INFO, "sotdd"):
-        same(sotdd.sketches.cluster.sketch(folder, projections), streamed)
+        same(sotdd.sketches.cluster.sketch(whole, projections), streamed)
     assert "there is no Dask client" in caplog.text
     with pytest.raises(ValueError, match="No clients"):
         Client.current()
 
 
-def test_the_current_client_is_used(folder, threads, projections, streamed, caplog):
+def test_the_current_client_is_used(whole, threads, projections, streamed, caplog):
     with caplog.at_level(logging.INFO, "sotdd"), threads.as_current():
-        same(sotdd.sketches.cluster.sketch(folder, projections), streamed)
+        same(sotdd.sketches.cluster.sketch(whole, projections), streamed)
     assert "there is no Dask client" not in caplog.text
 
 
-def test_clients_that_cannot_be_used(folder, threads, projections):
+def test_clients_that_cannot_be_used(whole, threads, projections):
     closed = Client(threads.cluster, set_as_default=False)
     closed.close()
     for client, said in [(closed, "client is closed"), ("tcp://here:8786", "client is 'tcp://here:8786'")]:
         with pytest.raises(sotdd.SotddError, match=said):
-            sotdd.sketches.cluster.sketch(folder, projections, client)
+            sotdd.sketches.cluster.sketch(whole, projections, client)
 
 
-def test_workers_with_another_version_are_refused(folder, threads, projections, monkeypatch):
+def test_workers_with_another_version_are_refused(whole, threads, projections, monkeypatch):
     versions = threads.get_versions(packages=["sotdd"])
     next(iter(versions["workers"].values()))["packages"]["sotdd"] = None
     monkeypatch.setattr(threads, "get_versions", lambda packages: versions)
     with pytest.raises(sotdd.SotddError, match=r"different versions of sotdd .*None"):
-        sotdd.sketches.cluster.sketch(folder, projections, threads)
+        sotdd.sketches.cluster.sketch(whole, projections, threads)
 
 
 # ------------------------------------------------------------------ processes
 
 
-def test_only_the_sketch_comes_to_the_client(folder, processes, projections, streamed, monkeypatch):
+def test_only_the_sketch_comes_to_the_client(whole, processes, projections, streamed, monkeypatch):
     came = []
     result = Future.result
     monkeypatch.setattr(Future, "result", lambda future, *args: came.append(result(future, *args)) or came[-1])
-    monkeypatch.setattr(ParquetBatches, "__iter__", None)  # here, not in the workers
-    same(sotdd.sketches.cluster.sketch(folder, projections, processes), streamed)
-    assert [type(thing) for thing in came] == [ParquetBatches, sotdd.Sketch]
+    same(sotdd.sketches.cluster.sketch(whole, projections, processes), streamed)
+    assert [type(thing) for thing in came] == [sotdd.Sketch]
 
 
 def test_a_worker_with_one_thread_uses_one_core(processes):
@@ -97,16 +83,7 @@ def test_a_worker_with_one_thread_uses_one_core(processes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("passes", [1, 2])
-def test_a_worker_that_is_killed_costs_a_retry(
-    processes, projections, batches, streamed, passes, tmp_path, monkeypatch
-):
-    if passes == 2:
-        monkeypatch.setattr(cluster, "ONE_PASS_BYTES", 0)
-        reference = two_passes(batches, projections)
-    else:
-        reference = streamed
-
+def test_a_worker_that_is_killed_costs_a_retry(processes, projections, batches, streamed, tmp_path):
     def slow(place, part, folder):
         import time
         from pathlib import Path
@@ -131,8 +108,8 @@ def test_a_worker_that_is_killed_costs_a_retry(
     assert victims
     assert any("sotdd-" in str(key) for key in victims[0])  # it had something to lose
     began = sum(len((tmp_path / str(place)).read_text()) for place in range(len(batches)))
-    assert began > passes * len(batches)  # and it was done again
-    same(made, reference)
+    assert began > len(batches)  # and it was done again
+    same(made, streamed)
 
 
 def test_a_partition_that_kills_every_worker_is_given_up(processes, projections):
@@ -145,7 +122,7 @@ def test_a_partition_that_kills_every_worker_is_given_up(processes, projections)
     scheduler = processes.cluster.scheduler
     before, scheduler.allowed_failures = scheduler.allowed_failures, 0
     try:
-        with pytest.raises(sotdd.SotddError, match=r"batch 0 could not be computed .KilledWorker"):
+        with pytest.raises(sotdd.SotddError, match=r"partition 0 could not be computed .KilledWorker"):
             sotdd.sketches.cluster.sketch([dask.delayed(fatal)()], projections, processes)
     finally:
         scheduler.allowed_failures = before
@@ -162,7 +139,7 @@ def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, thre
 
     delayed = [dask.delayed(broken)(), *(dask.delayed(slow)(place) for place in range(60))]
     before = set(threads.cluster.scheduler.tasks)  # which another test's traceback may still hold
-    with pytest.raises(sotdd.SotddError, match=r"batch 0 could not be computed \(RuntimeError: the disk is\)"):
+    with pytest.raises(sotdd.SotddError, match=r"partition 0 could not be computed \(RuntimeError: the disk is\)"):
         sotdd.sketches.cluster.sketch(delayed, projections, threads)
     for _ in range(100):
         left = [key for key in set(threads.cluster.scheduler.tasks) - before if "sotdd" in str(key)]
@@ -175,7 +152,7 @@ def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, thre
 
 def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
     begin = sotdd.SketchBuilder(projections)
-    parts = [cluster.count_partition(begin, str(place), part) for place, part in enumerate(batches[:3])]
+    parts = [cluster.count_partition(begin, str(place), part, {}) for place, part in enumerate(batches[:3])]
     once, again = (cluster.merge_builders(begin, parts).finish() for _ in range(2))
     np.testing.assert_array_equal(once.quantiles, again.quantiles)
     assert once.counts.tolist() == again.counts.tolist()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import PLAIN, LabelledData, Origin, check_features, features_and_labels
+from sotdd.inputs.data import LabelledData, check_features, features_and_labels
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import is_image
 from sotdd.inputs.loaders.tables import is_frame, open_frame
@@ -31,39 +29,16 @@ def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: AN
         loaded = open_frame(features, name, replace(reading, label=None))
     else:
         reading.refuse("arrays")
-        loaded = _open_features(features, name, reading)
+        loaded = _open_features(features, name)
     if labels is None or reading.unlabelled:
         return loaded
     return replace(loaded, labels=Labels.of(labels, len(loaded.features), name))
 
 
-def _open_features(features: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # anything
-    """Numbers, with the mean of each feature in place of NaN if that was asked for; or texts or images."""
+def _open_features(features: Any, name: str) -> Loaded:  # noqa: ANN401  # anything
+    """Numbers, or texts or images."""
     items = _list_items(features)
-    if items:
-        return Loaded(Items.of(items), None)
-    if reading.missing not in ("mean", "drop") or getattr(features, "dtype", np.dtype(bool)).kind != "f":
-        return Loaded(check_features(features, name), None)
-    gaps: NDArray[np.bool_] = np.isnan(features)
-    count = (~gaps).sum(axis=0)
-    means = np.where(gaps, 0, features).sum(axis=0, dtype=np.float64) / np.maximum(count, 1)
-    flat = gaps.reshape(len(gaps), -1)
-    masks = {f"feature {place}": flat[:, place] for place in np.flatnonzero(flat.any(axis=0))}
-    filled = np.where(gaps, means.astype(features.dtype), features) if masks else features
-    return Loaded(check_features(filled, name), None, origin=Origin(gaps=masks) if masks else PLAIN)
-
-
-def is_bunch(source: object) -> bool:
-    """Whether a source is a Bunch, as the loaders of scikit-learn return it."""
-    return isinstance(source, Mapping) and hasattr(source, "data") and hasattr(source, "target")
-
-
-def open_bunch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # scikit-learn is optional
-    """Open the data and target of a scikit-learn Bunch; integer targets go by their names."""
-    target, names = np.asarray(source.target), getattr(source, "target_names", None)
-    if isinstance(names, (list, np.ndarray)) and target.dtype.kind in "iu" and set(target.flat) <= {*range(len(names))}:
-        target = np.asarray(names)[target]
-    return open_arrays((source.data, target), name, reading)
+    return Loaded(Items.of(items) if items else check_features(features, name), None)
 
 
 def _list_items(features: Any) -> list[Any]:  # noqa: ANN401  # anything

@@ -122,8 +122,7 @@ class Columns:
     @property
     def origin(self) -> Origin:
         """What was decided about the columns."""
-        dates = tuple(column.name for column in self.features if column.kind == "date")
-        return Origin(left_out=self.left_out, dates=dates, remarks=self.remarks)
+        return Origin(left_out=self.left_out, remarks=self.remarks)
 
     @property
     def all(self) -> list[str]:
@@ -144,7 +143,7 @@ def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, 
     if kind == "number" or (kind == "text" and not known and _hold_numbers(values, reading)):
         return Column(title, "number")
     if kind == "date":
-        return Column(title, "date") if asked or reading.dates else LeftOut("date")
+        return LeftOut("date")
     if kind in ("text", "category"):
         return _judge_texts(title, clean_texts(values, reading), asked, kind == "category", reading, known)
     return LeftOut(_WHY.get(kind, "other"))
@@ -176,7 +175,7 @@ def _judge_texts(
     flag = next((yes for no, yes in _OPPOSITES if words and words <= {no, yes}), None)
     row = int(np.argmin(codes != 0))  # of the first value
     if flag is None and not declared and not known and try_cast(distinct, find_time_type(distinct)) is not None:
-        return Column(title, "date") if asked or reading.dates else LeftOut("date", distinct[0].as_py(), row)
+        return LeftOut("date", distinct[0].as_py(), row)
     others = min((find_others(texts, point) for point in points), key=len)
     if 0 < len(others) < 0.5 * np.count_nonzero(codes >= 0):  # then a value that is no number is worth telling
         row = int(others[0])

@@ -136,26 +136,18 @@ def _read_arrow(path: str, columns: Columns) -> Iterator[Batch]:
         yield batch.select([one for one in batch.schema.names if one in wanted])
 
 
-def read_parquet(
-    path: str, columns: Columns, groups: Sequence[int] | None = None, rows: int = _BATCH_ROWS
-) -> Iterator[Batch]:
-    """Some columns of a file, or of some of its row groups, at most this many rows at a time."""
-    with open_parquet_file(path) as file:
-        numbers = range(file.num_row_groups) if groups is None else groups
-        names = None if columns is None else list(columns)
-        yield from file.iter_batches(rows, row_groups=list(numbers), columns=names, use_threads=False)
-
-
-def open_parquet_file(path: str) -> Any:  # noqa: ANN401  # pyarrow is optional
-    """A reader of a file or URL; without buffers ahead of time a row group is decoded page by page."""
+def _read_parquet(path: str, columns: Columns) -> Iterator[Batch]:
+    """Some columns of a file or URL; without buffers ahead of time a row group is decoded page by page."""
     parquet = require("pyarrow.parquet", "reading Parquet files", "'sotdd[inputs]'")
     system, inside = find_store(path) if is_remote(path) else (None, path)
-    return parquet.ParquetFile(inside, filesystem=system, pre_buffer=False, buffer_size=1 << 20)
+    with parquet.ParquetFile(inside, filesystem=system, pre_buffer=False, buffer_size=1 << 20) as file:
+        names = None if columns is None else list(columns)
+        yield from file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
 
 
 open_json = partial(_open_tables, _read_dataset, "JSON lines with the same fields in each")
 open_arrow = partial(_open_tables, _read_arrow, "an Arrow file")
-open_parquet = partial(_open_tables, read_parquet, "a Parquet file")
+open_parquet = partial(_open_tables, _read_parquet, "a Parquet file")
 
 
 # ------------------------------------------------------------------ workbooks and databases

@@ -1,4 +1,4 @@
-"""Folders of images or texts: the class of a file is the sub-folder it is in."""
+"""Folders of images: the class of an image is the sub-folder it is in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.text import say_count
 from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaders.images import BATCH, fit_image, is_grey
 from sotdd.inputs.preparation import Items, Loaded
@@ -22,49 +21,39 @@ from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import access_error, files_below
 
 _IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-_TEXTS = {".txt", ".md"}
 
 
 def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
-    """Find the images or texts of a folder; they are read when they are wanted."""
+    """Find the images of a folder; they are read when they are wanted."""
     reading.refuse("a folder")
     if reading.label_column is not None:  # the class of a file is its sub-folder
         reading.refuse("a folder", "label")
-    paths, classes = _list_files(folder, reading.unlabelled, _IMAGES)
+    paths, classes = _list_files(folder, reading.unlabelled)
     if not paths:
-        return _open_texts(folder, name, reading)
+        raise SotddError(f"{folder} has no sub-folders with images: expected one per class, or pass label=None.")
     pillow = require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
     if reading.max_points is not None and reading.max_points < len(paths):
         rows = sample_rows(np.arange(len(paths)), reading.max_points, reading.seed)
         paths, classes = [paths[row] for row in rows], [classes[row] for row in rows]
-    skip, size = reading.broken == "skip", reading.image_size
     with warnings.catch_warnings():
         warnings.simplefilter("error", pillow.DecompressionBombWarning)
-        modes = [_read_image(path, skip, lambda image: image.mode) for path in paths]
-    kept = [row for row, mode in enumerate(modes) if mode is not None]
-    if not kept:
-        images = say_count(len(paths), "image", "images")
-        raise SotddError(f"{folder} has {images} and none can be read: expected at least one.")
-    mode = reading.image_mode or ("L" if all(is_grey(modes[row]) for row in kept) else "RGB")
+        modes = {_read_image(path, lambda image: image.mode) for path in paths}
+    mode, size = reading.image_mode or ("L" if all(map(is_grey, modes)) else "RGB"), reading.image_size
 
     def decode(row: int) -> Any:  # noqa: ANN401  # an image
-        image = _read_image(paths[kept[row]], skip, lambda image: image.copy())
-        return image if image is None or size is None else fit_image(image, size, mode)
+        image = _read_image(paths[row], lambda image: image.copy())
+        return image if size is None else fit_image(image, size, mode)
 
     def read(rows: NDArray[np.integer]) -> list[Any]:
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
             return list(threads.map(decode, rows))
 
-    items = Items(len(kept), read, BATCH, broken=len(paths) - len(kept))
-    labels = Labels.of([classes[row] for row in kept], len(kept), name)
-    return Loaded(items, labels, sampled=True, image_mode=mode)
+    labels = Labels.of(classes, len(classes), name)
+    return Loaded(Items(len(paths), read, BATCH), labels, sampled=True, image_mode=mode)
 
 
-def _read_image(path: Path, skip: bool, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # of an image
-    """What is made of an image; None for a broken one, where these may be skipped.
-
-    One that may not be read is whole, and is never skipped.
-    """
+def _read_image(path: Path, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # of an image
+    """What is made of an image."""
     try:
         with require("PIL.Image", "reading images", "'sotdd[inputs]'").open(path) as image:
             return use(image)
@@ -73,29 +62,11 @@ def _read_image(path: Path, skip: bool, use: Callable[[Any], Any]) -> Any:  # no
     except MemoryError:
         raise
     except Exception as error:  # of whatever decoder, and for more pixels than Pillow considers safe
-        if not skip:
-            raise SotddError(f"the image {path} is broken ({first_line(error)})", use={"broken": "skip"}) from error
-        return None
+        raise SotddError(f"the image {path} is broken ({first_line(error)}): mend or remove it.") from error
 
 
-def _open_texts(folder: Path, name: str, reading: Reading) -> Loaded:
-    """The texts of a folder, which an encoder turns into numbers."""
-    paths, classes = _list_files(folder, reading.unlabelled, _TEXTS)
-    if not paths:
-        raise SotddError(
-            f"{folder} has no sub-folders with images or texts: expected one per class, or pass label=None."
-        )
-    if reading.encoder is None:
-        raise SotddError(f"{folder} holds texts: pass encoder=, such as the name of a model.")
-
-    def read(rows: NDArray[np.integer]) -> list[Any]:
-        return [paths[row].read_text(encoding="utf-8", errors="replace") for row in rows]
-
-    return Loaded(Items(len(paths), read), Labels.of(classes, len(classes), name))
-
-
-def _list_files(folder: Path, unlabelled: bool, suffixes: set[str]) -> tuple[list[Path], list[str]]:
-    """Files by how their names end, and the names of their classes, sorted by class and then by path.
+def _list_files(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
+    """Images, and the names of their classes, sorted by class and then by path.
 
     Links that should lead to a file are among them: what cannot be read is told when it is opened.
     """
@@ -104,6 +75,6 @@ def _list_files(folder: Path, unlabelled: bool, suffixes: set[str]) -> tuple[lis
         (path, "all" if unlabelled else group.name)
         for group in ([folder] if unlabelled else groups)
         for path in files_below(group)
-        if path.suffix.lower() in suffixes and not path.name.startswith(".")
+        if path.suffix.lower() in _IMAGES and not path.name.startswith(".")
     )
     return [path for path, _ in pairs], [group for _, group in pairs]

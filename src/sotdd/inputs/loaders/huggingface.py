@@ -1,19 +1,15 @@
-"""Datasets of Hugging Face's `datasets`: in memory, on disk, streamed, or on the Hub by name."""
+"""Datasets of Hugging Face's `datasets`, whole or streamed."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.remarks import Remark
 from sotdd.inputs.loaders.images import BATCH
@@ -24,9 +20,6 @@ from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import reading_file
 
-PREFIX = "hub:"
-# Where a sample of a dataset on the Hub is asked for, rows are shuffled among so many.
-_BUFFER = 10_000
 # Rows read at a time.
 _BATCH_ROWS = 1 << 14
 
@@ -39,27 +32,13 @@ def is_huggingface(source: object) -> bool:
     }  # fmt: skip
 
 
-def open_saved(folder: Path, name: str, reading: Reading) -> Loaded:
-    """Open a folder written by ``save_to_disk``; its files are mapped, not read."""
-    library = require("datasets", f"reading {folder}", "datasets")
-    try:
-        for state in folder.rglob("state.json"):
-            files = [str(file["filename"]) for file in json.loads(state.read_text())["_data_files"]]
-            if any(Path(file).name != file for file in files):
-                raise ValueError(f"{state} names files elsewhere")
-        source = library.load_from_disk(str(folder))
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise SotddError(f"cannot read {folder} ({first_line(error)}): expected what save_to_disk writes.") from error
-    return open_huggingface(source, name, reading)
-
-
 def open_huggingface(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # the library is optional
     """Open a dataset as the table that it is; images are decoded once."""
     reading.refuse("a Hugging Face dataset")
     if isinstance(source, dict):
-        source = _choose_split(source, name, reading)
-    elif reading.split is not None:
-        reading.refuse(f"dataset {name!r}, which has no splits", "split")
+        if len(source) != 1:
+            raise SotddError(f"{name} has the splits {', '.join(map(repr, source))}: pass one of them, as by its name.")
+        source = next(iter(source.values()))
     if type(source).__name__ == "IterableDataset":
         return _open_stream(source, name, reading)
     if not len(source):
@@ -84,15 +63,6 @@ def _read(source: Any, columns: Sequence[str] | None, coded: Sequence[str]) -> I
             named = arrow().DictionaryArray.from_arrays(known, source.features[column].names)
             table = table.set_column(table.column_names.index(column), column, named)  # noqa: PLW2901
         yield from table.to_batches()
-
-
-def _choose_split(source: dict[str, Any], name: str, reading: Reading) -> Any:  # noqa: ANN401
-    wanted = reading.split or (next(iter(source)) if len(source) == 1 else None)
-    if wanted not in source:
-        asked = "" if wanted is None else f" and no {wanted!r}"
-        known = ", ".join(map(repr, source))
-        raise SotddError(f"dataset {name!r} has the splits {known}{asked}: choose one", by=("split",))
-    return source[wanted]
 
 
 def _make_items(source: Any, column: str, name: str) -> Items:  # noqa: ANN401
@@ -121,29 +91,3 @@ def _open_stream(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: A
     loaded = open_huggingface(library.Dataset.from_list(rows, features=source.features), name, reading)
     taken = [Remark("first rows", rows=len(rows))] if len(rows) == reading.max_points else []
     return replace(loaded, origin=loaded.origin.also(*taken))
-
-
-def open_hub(text: str, name: str, reading: Reading) -> Loaded:
-    """Open a dataset on the Hub, NAME or NAME:CONFIG: whole, or as a stream where a sample of it is asked for."""
-    library = require("datasets", f"reading {text}", "'sotdd[hub]'")
-    dataset, _, config = text.removeprefix(PREFIX).partition(":")
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", dataset):
-        raise SotddError(f"{text!r} is no name of a dataset on the Hub: expected OWNER/NAME, or OWNER/NAME:CONFIG.")
-    if Path(dataset).exists():
-        raise SotddError(f"there is {dataset!r} in this folder, and the Hub's would not be read: work in another.")
-    streaming = reading.max_points is not None
-    try:
-        source = library.load_dataset(dataset, config or None, split=reading.split, streaming=streaming)
-        if isinstance(source, dict):
-            source = _choose_split(source, name, reading)
-        if streaming:
-            source = source.shuffle(seed=reading.seed, buffer_size=_BUFFER)
-        return open_huggingface(source, name, replace(reading, split=None))
-    except SotddError:
-        raise
-    except Exception as error:  # of whichever library speaks HTTP, too
-        cause = f"{type(error).__name__}: {first_line(error)}"
-        raise SotddError(
-            f"cannot read dataset {dataset!r} from the Hub ({cause}): check its name (NAME:CONFIG where it "
-            "has several), log in with 'hf auth login' if it is private, or check the network."
-        ) from error

@@ -1,4 +1,4 @@
-"""NumPy's own files: one array each (.npy), archives of named arrays (.npz), and sparse matrices of SciPy's in them.
+"""NumPy's own files: one array each (.npy), and archives of named arrays (.npz).
 
 Every array is mapped before anything of it is read: its header cannot ask for more memory than the file has bytes, and
 pickled objects are refused.
@@ -28,9 +28,6 @@ from sotdd.inputs.streamed import HELD_BYTES
 _LARGE = 1 << 30
 _SQUEEZED = 100
 
-# The arrays that tell a sparse matrix, as `scipy.sparse.save_npz` writes it.
-_SPARSE = {"format.npy", "shape.npy", "data.npy"}
-
 
 def open_npy(path: Path, name: str, reading: Reading) -> Loaded:
     """Open features without reading them, and read labels from the file that ``label`` names."""
@@ -59,20 +56,16 @@ def _read_array(path: Path, what: object = None) -> NDArray[Any]:
 
 
 def open_npz(path: Path, name: str, reading: Reading) -> Loaded:
-    """Read the features X and the labels y, or arrays of other names; or what `scipy.sparse.save_npz` wrote."""
+    """Read the features X and the labels y, or arrays of other names."""
     reading.refuse("an .npz file")
     if reading.features is not None and len(reading.features) > 1:
         raise SotddError(f"features of {path} are {len(reading.features)} names: expected one array.")
     wanted = "X" if reading.features is None else str(reading.features[0])
     label = "y" if reading.label_column is None else str(reading.label_column)
     labels, origin = None, PLAIN
-    with reading_file(path, "an .npz file of arrays, or of a sparse matrix"), zipfile.ZipFile(path) as archive:
-        members = set(archive.namelist())
-        sparse = reading.features is None and members >= _SPARSE and "X.npy" not in members
-        features = _read_sparse(archive, path) if sparse else _read_member(archive, wanted, path)
-        if sparse and label.endswith(".npy"):
-            labels = _read_array(_labels_beside(path, label))
-        elif reading.label_is_auto and f"{label}.npy" not in members:
+    with reading_file(path, "an .npz file of arrays"), zipfile.ZipFile(path) as archive:
+        features = _read_member(archive, wanted, path)
+        if reading.label_is_auto and f"{label}.npy" not in archive.NameToInfo:
             origin = origin.also(Remark("no labels", array=label))
         elif not reading.unlabelled:
             labels = _read_member(archive, label, path)
@@ -94,13 +87,3 @@ def _read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any
     if not isinstance(array, np.memmap):
         unpacked.unlink()
     return array
-
-
-def _read_sparse(archive: zipfile.ZipFile, path: Path) -> Any:  # noqa: ANN401  # one of SciPy's
-    """The matrix whose parts an archive holds; whether they belong together is checked where it is opened."""
-    from scipy import sparse
-
-    for name in [member.removesuffix(".npy") for member in archive.namelist()]:
-        if _read_member(archive, name, path).dtype.kind not in "iu" and name not in ("data", "format"):
-            raise ValueError(f"its {name!r} are no integers")
-    return sparse.load_npz(path)

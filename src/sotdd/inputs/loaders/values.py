@@ -15,7 +15,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.data import MISSING, UNKNOWN, LeftOut, Names
 from sotdd.inputs.reading import Reading
 
-Kind = Literal["number", "written number", "date", "category"]
+Kind = Literal["number", "written number", "category"]
 
 # Arrow's own types are not checked, since it is optional.
 Type = Any
@@ -132,11 +132,9 @@ def read_columns(
 
 
 def _read_numbers(column: Column, values: Array, reading: Reading, name: str, start: int) -> NDArray[Any]:
-    """The numbers (m,) of a column of texts, dates, truth values, decimals or nothing, NaN where one is missing."""
+    """The numbers (m,) of a column of texts, truth values, decimals or nothing, NaN where one is missing."""
     library = arrow()
     kind = plain_type(values.type)
-    if column.kind == "date":
-        return _read_days(values, reading)
     if library.types.is_null(kind):
         return np.full(len(values), np.nan)
     if is_number(kind):
@@ -181,19 +179,6 @@ def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOT
         nothing = tuple(word for word in nothing if word != "-")
     words = library.array([*nothing, *(word.strip().lower() for word in reading.na_values)], library.large_string())
     return functions.if_else(functions.is_in(lower, value_set=words), None, texts)
-
-
-def _read_days(values: Array, reading: Reading) -> NDArray[np.float64]:
-    """Dates as days since the beginning of 1970, in UTC; NaN where one is missing."""
-    library = arrow()
-    if find_kind(values.type) == "text":
-        values = clean_texts(values, reading)
-        values = values.cast(find_time_type(values))
-    else:
-        values = values.cast(plain_type(values.type))
-    microseconds = values.cast(library.timestamp("us", getattr(values.type, "tz", None)), safe=False)
-    days: NDArray[np.float64] = np.asarray(microseconds.cast(library.int64()).cast(library.float64(), safe=False))
-    return days / 86_400e6
 
 
 def find_time_type(texts: Array) -> Type:

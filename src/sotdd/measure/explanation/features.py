@@ -130,8 +130,6 @@ class FeatureShares:
         their correlations, and whatever else is not in one feature alone.
     pairs
         Features whose correlation differs beyond noise, the clearest first.
-    dates
-        Features that are days since 1970, which are shown as dates.
 
     Examples
     --------
@@ -154,7 +152,6 @@ class FeatureShares:
     columns: tuple[FeatureShare, ...]
     together: FeatureShare
     pairs: tuple[CorrelationChange, ...]
-    dates: tuple[str, ...] = ()
 
     @cached_property
     def _ordered(self) -> list[FeatureShare]:
@@ -251,8 +248,7 @@ def explain_features(
     *columns, together = _share_out(names, whole, split, halved, tests, known)
     one, other = (part.name for part in opened)
     called = one, other if other != one else f"{other} (2)"
-    dates = opened[0].origin.dates
-    return FeatureShares(called, noun, shape, tuple(columns), together, _name_pairs(tests, names), dates)
+    return FeatureShares(called, noun, shape, tuple(columns), together, _name_pairs(tests, names))
 
 
 def _name_features(datasets: Sequence[LabelledData]) -> tuple[tuple[str, ...], str, tuple[int, ...] | None]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sotdd.basics.text import align_rows, join_names, say_count, show, with_error
@@ -153,7 +151,7 @@ def _say_pairs(features: FeatureShares) -> str:
 def list_features(features: FeatureShares, limit: int | None) -> list[tuple[str, ...]]:
     """Of those beyond noise, the first ``limit`` as rows; and that of all together, where it is beyond noise too."""
     beyond = features.beyond_noise[:limit]
-    table: list[tuple[str, ...]] = [(show(one.name), _say_share(one), *_say_middle(one, features)) for one in beyond]
+    table: list[tuple[str, ...]] = [(show(one.name), _say_share(one), *_say_middle(one)) for one in beyond]
     if features.together.beyond_noise:
         table.append((f"{features.noun}s together", _say_share(features.together), "", ""))
     return table
@@ -177,13 +175,10 @@ def _say_share(one: FeatureShare) -> str:
     return f"{one.share:.0%}{error}"
 
 
-def _say_middle(one: FeatureShare, features: FeatureShares) -> tuple[str, str]:
+def _say_middle(one: FeatureShare) -> tuple[str, str]:
     """From quartile to quartile in either dataset; where that is the same, the means."""
     if math.isnan(one.means[0]):
         return "", ""
-    if one.name in features.dates:
-        ends = say_dates([end for side in one.middle for end in side])
-        return f"{ends[0]} to {ends[1]}", f"{ends[2]} to {ends[3]}"
     first, second = (f"{_number(low)} to {_number(high)}" for low, high in one.middle)
     if first == second or any(low == high for low, high in one.middle):
         return f"mean {_number(one.means[0])}", f"mean {_number(one.means[1])}"
@@ -192,11 +187,3 @@ def _say_middle(one: FeatureShare, features: FeatureShares) -> tuple[str, str]:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
-
-
-def say_dates(values: Sequence[float]) -> list[str]:
-    """Days since 1970 as dates; with the time of day where two would be the same."""
-    start = datetime(1970, 1, 1, tzinfo=UTC)
-    moments = [start + timedelta(days=min(max(value, -700_000), 2_900_000)) for value in values]
-    days = [f"{moment:%Y-%m-%d}" for moment in moments]
-    return days if len(set(days)) == len(set(values)) else [f"{moment:%Y-%m-%d %H:%M}" for moment in moments]

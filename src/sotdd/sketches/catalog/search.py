@@ -48,7 +48,7 @@ class CatalogRecipe:
     through
         The projections of all its sketches.
     n_quantiles
-        Every sketch has this many quantiles, a multiple of them, or all values.
+        Every sketch has this many quantiles, or all values.
     centre
         The sums of the first sketch.
     """
@@ -85,10 +85,10 @@ class CatalogRecipe:
             self.through.refuse_other(sketch.through, f"the catalog and sketch {sketch.name!r}")
         except SotddError as error:
             raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
-        if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
+        if not sketch.exact and sketch.n_quantiles != self.n_quantiles:
             raise SotddError(
                 f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog keeps "
-                f"{self.n_quantiles:,}: sketch with that many, or with a multiple of it."
+                f"{self.n_quantiles:,}: sketch with that many."
             )
 
     def entry_vector(self, sketch: Sketch) -> Vector:

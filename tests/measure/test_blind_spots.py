@@ -189,6 +189,8 @@ def test_a_remark_says_where_rows_seem_to_depend_on_each_other(rng):
     assert kinds(make_people(rng)[0]) == ["neighbours alike"]
     labels = np.sort(rng.integers(3, size=300))
     assert kinds((plain + 3 * labels[:, None], labels)) == []  # sorted by class, as files often are
+    assert kinds(plain[np.argsort(plain[:, 1])]) == []  # sorted by a column
+    assert kinds((plain[np.lexsort([plain[:, 1], labels])], labels)) == []  # or by it within classes
     assert kinds(rng.integers(0, 3, size=(300, 3))) == []  # few values, which repeat by chance
     said = repr(sotdd.test(np.cumsum(plain, axis=0), plain, n_permutations=9, n_projections=2))
     assert "a: neighbouring rows are alike" in said

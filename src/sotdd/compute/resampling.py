@@ -179,14 +179,7 @@ class Plan:
         return len(self._edges) - 1
 
     @kept_property
-    def grouping(self) -> tuple[Indices, Indices]:
-        """The points (N,) class by class, and where the classes (C + 1,) lie among them; one class without labels."""
-        if not self.labels:
-            return np.arange(len(self.codes)), np.array([0, len(self.codes)])
-        return self._grouped, self._edges
-
-    @kept_property
-    def _grouped(self) -> Indices:
+    def grouped(self) -> Indices:
         """(N,) the points class by class."""
         return np.argsort(self.codes, kind="stable").astype(np.int64)
 
@@ -196,22 +189,22 @@ class Plan:
         return np.concatenate([[0], np.cumsum(np.bincount(self.codes))]).astype(np.int64)
 
     @kept_property
-    def cells(self) -> tuple[Indices, Indices] | None:
-        """Where cells (K + 1,) begin among points that are sorted class by class, and the first of each class (C + 1,).
+    def cells(self) -> tuple[Indices, Indices, Indices] | None:
+        """Where classes begin, where cells begin once each class is sorted, and the first cell of each class.
 
-        Those at the ends of a class are smaller, as points lie farther apart there. None if points are not counted.
+        Those at the ends of a class are smaller, as points lie farther apart there. None to go point by point.
         """
-        n_points, offsets = len(self.codes), self.grouping[1]
+        n_points, offsets = len(self.codes), self._edges if self.labels else self._edges[[0, -1]]
         count = n_points if self.n_cells is None else max(self.n_cells, n_points // _TOGETHER)
-        if n_points <= max(_EXACT, 2 * count) or count + len(offsets) > np.iinfo(np.uint16).max:
+        few = n_points <= max(_EXACT, 2 * count) or count + len(offsets) > np.iinfo(np.uint16).max
+        if few or self.border is not None or not set(self.orders) <= {1.0, 2.0}:
             return None
         begins = []
-        for size in np.diff(offsets).tolist():
+        for offset, size in zip(offsets.tolist(), np.diff(offsets).tolist(), strict=False):
             parts = math.ceil(count * size / n_points)
-            begins.append(np.unique(np.rint(size * np.sin(np.pi / 2 * np.arange(parts) / parts) ** 2)))
-        firsts = np.cumsum([0, *map(len, begins)])
-        starts = [begin + offset for begin, offset in zip(begins, offsets, strict=False)]
-        return np.concatenate([*starts, [n_points]]).astype(np.int64), firsts
+            begins.append(offset + np.unique(np.rint(size * np.sin(np.pi / 2 * np.arange(parts) / parts) ** 2)))
+        edges = np.concatenate([*begins, [n_points]]).astype(np.int64)
+        return offsets, edges, np.cumsum([0, *map(len, begins)])
 
     def mark_sides(self, number: int) -> Marks:
         """(N,) 0 for points on the left of one of the splits, 1 for those on the right and 2 for those on neither."""
@@ -222,7 +215,7 @@ class Plan:
             marks[self.border + rng.permutation(n_points - self.border)[:m]] = 1
             return marks
         marks = np.ones(n_points, np.uint8)
-        marks[slice(n) if self.actual and number == 0 else self._grouped[self._order_points(number)[:n]]] = 0
+        marks[slice(n) if self.actual and number == 0 else self.grouped[self._order_points(number)[:n]]] = 0
         return marks
 
     def mark_all(self, numbers: range, each: Each = map) -> Marks:
@@ -235,7 +228,7 @@ class Plan:
         if self.groups is None:
             return rng.permutation(len(self.codes))
         places = rng.permutation(int(self.groups.max()) + 1)
-        return np.argsort(places[self.groups[self._grouped]], kind="stable")
+        return np.argsort(places[self.groups[self.grouped]], kind="stable")
 
     def draw(self, number: int) -> tuple[Side, Side]:
         """The two sides of one of the splits."""
@@ -243,12 +236,12 @@ class Plan:
 
     def list_sides(self, marks: Marks) -> tuple[Side, Side]:
         """The two sides that points (N,) are marked for."""
-        marked = marks[self._grouped]
+        marked = marks[self.grouped]
         return self._list_side(marked == 0), self._list_side(marked == 1)
 
     def _list_side(self, chosen: NDArray[np.bool_]) -> Side:
         counts = np.add.reduceat(chosen, self._edges[:-1], dtype=np.int64)
-        return Side(self._grouped[chosen], np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64))
+        return Side(self.grouped[chosen], np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64))
 
     def take_points(self, chunk: Projected) -> Pool:
         """The points that are split, under those projections of a chunk that this plan looks at."""

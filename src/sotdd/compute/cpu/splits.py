@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +23,12 @@ def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArr
 
     Threads take a share of the rows, or a split each where labels count and points are not in cells.
     """
-    costs, terms = np.empty((len(pool.rows), len(marks), len(plan.orders))), pool.terms
+    costs, terms, orders = np.empty((len(pool.rows), len(marks), len(plan.orders))), pool.terms, np.array(plan.orders)
     parts = _share_rows(len(pool.rows), 2 * workers.free if workers.free > 1 else 1)
     if plan.cells is not None and (isinstance(terms, Polynomials) or not plan.labels):
-        if plan not in pool.cells:
-            pool.cells[plan] = Cells.of(pool, plan, parts, workers)
-        pool.cells[plan].split(plan, marks, parts, workers, costs)
+        _split_cells(pool, plan, marks, parts, workers, costs)
         return costs
-    overlaps, orders = Overlaps.of(*plan.sizes), np.array(plan.orders)
+    overlaps = Overlaps.of(*plan.sizes)
 
     def work(item: tuple[int, slice]) -> None:
         at, share = item
@@ -58,46 +55,30 @@ def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArr
     return costs
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The points of a pool in cells, as `make_cells` writes them: which cell each is in, and what cells are."""
-
-    made: tuple[NDArray[np.uint16], Doubles, Doubles, NDArray[np.int32]]
-    weights: Doubles
-
-    @classmethod
-    def of(cls, pool: Pool, plan: Plan, parts: Sequence[slice], workers: Workers) -> Cells:
-        """Sort the points of every row once."""
-        assert plan.cells is not None
-        count, (edges, firsts) = len(pool.rows), plan.cells
-        shape, coefficients, cut, weights = (count, len(edges) - 1), np.zeros((count, 1)), np.inf, np.ones(count)
-        if plan.labels and isinstance(pool.terms, Polynomials):
-            coefficients, cut, weights = pool.terms.coefficients, pool.terms.limit, pool.terms.weights
+def _split_cells(
+    pool: Pool, plan: Plan, marks: Marks, parts: Sequence[slice], workers: Workers, costs: Doubles
+) -> None:
+    """Write the costs (B, S, orders) of sides that are counted in cells, which are made once."""
+    assert plan.cells is not None
+    count, (offsets, edges, firsts), terms = len(pool.rows), plan.cells, pool.terms
+    weights, coefficients, cut = np.ones(count), np.zeros((count, 1)), np.inf
+    if plan.labels and isinstance(terms, Polynomials):
+        weights, coefficients, cut = terms.weights, terms.coefficients, terms.limit
+    is_new, shape = plan not in pool.cells, (count, len(edges) - 1)
+    if is_new:
         of_points = np.empty(pool.rows.shape, np.uint16)
-        made = of_points, np.empty(shape), np.empty(shape), np.empty(shape, np.int32)
+        pool.cells[plan] = of_points, np.empty(shape), np.empty(shape), np.empty(shape, np.int32)
+    made, few_side = pool.cells[plan], int(plan.sizes[1] < plan.sizes[0])
+    few = np.stack(workers.each(lambda marked: np.flatnonzero(marked == few_side).astype(np.int32), marks))
 
-        def work(part: slice) -> None:
-            how = *plan.grouping, edges, firsts, coefficients[part], cut
-            cell_kernels.make_cells(pool.rows[part], *how, *(values[part] for values in made))
+    def work(part: slice) -> None:
+        here = [values[part] for values in made]
+        if is_new:
+            how = plan.grouped, offsets, edges, firsts, coefficients[part], cut
+            cell_kernels.make_cells(pool.rows[part], *how, *here)
+        cell_kernels.split_cells(*here, firsts, few, weights[part], np.array(plan.orders), costs[part])
 
-        workers.each(work, parts)
-        return cls(made, weights)
-
-    def split(self, plan: Plan, marks: Marks, parts: Sequence[slice], workers: Workers, costs: Doubles) -> None:
-        """Write what some splits cost (B, S, orders)."""
-        assert plan.cells is not None
-        fewer = int(plan.sizes[1] < plan.sizes[0])
-        few, absent = (
-            np.stack(workers.each(lambda marked, side=side: np.flatnonzero(marked == side).astype(np.int32), marks))
-            for side in (fewer, 2)
-        )
-        how = plan.cells[1], few, absent
-
-        def work(part: slice) -> None:
-            of_part = (values[part] for values in self.made)
-            cell_kernels.split_cells(*of_part, *how, self.weights[part], np.array(plan.orders), costs[part])
-
-        workers.each(work, parts)
+    workers.each(work, parts)
 
 
 def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:

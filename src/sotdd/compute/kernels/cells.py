@@ -1,7 +1,7 @@
-"""Compiled loops that split large pools: points of a class that lie beside each other are one cell, counted, not sorted.
+"""Compiled loops that split large pools: neighbouring points of a class are one cell, of which a split has a count.
 
-A split of many points into two sides hardly depends on where each of them lies within a small cell. So cells are made
-once for every row, and a split counts how many points of each are on its smaller side: the other side has the rest.
+What two sides of many points cost hardly depends on where each lies within a small cell. So cells are made once for
+every row, and a split counts how many points of each are on its smaller side: the other side has the rest.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def _make_key(value: np.float32, bits: Bits, mass: int) -> np.uint64:
 
 @step
 def _read_keys(keys: Keys, size: int, values: Floats, masses: Integers) -> None:
+    """Write the values and masses of the first keys, and no mass after them."""
     bits = values.view(np.uint32)
     for i in range(size):
         key = np.uint32(keys[i] >> np.uint64(32))
@@ -121,40 +122,30 @@ def split_cells(
     sizes: Integers,
     firsts: Integers,
     few: Integers,
-    absent: Integers,
     weights: Doubles,
     orders: Doubles,
     costs: Doubles,
 ) -> None:
-    """Write W_p^p (B, S, orders) between two sides of the cells of each row, with class terms of each side's own.
+    """Write W_p^p (B, S, orders), of orders 1 and 2, between two sides of cells, with class terms of each side's own.
 
-    few (S, m) names the points of the smaller side, absent (S, a) those on neither; the others are on the other side.
+    few (S, m) names the points of the smaller side; all others are on the other side.
     """
-    n_cells = values.shape[1]
-    here, away = np.zeros(n_cells, np.int32), np.zeros(n_cells, np.int32)
-    keys, others, spare = (
-        np.empty(n_cells + 1, np.uint64),
-        np.empty(n_cells + 1, np.uint64),
-        np.empty(n_cells, np.uint64),
-    )
-    counts, bits = np.empty(2048, np.uint32), np.empty(1, np.uint32)
+    n_cells, m = values.shape[1], few.shape[1]
+    n, here = cells.shape[1] - m, np.empty(n_cells, np.int32)
+    keys, others = np.empty(n_cells + 1, np.uint64), np.empty(n_cells + 1, np.uint64)
+    spare, counts, bits = np.empty(n_cells, np.uint64), np.empty(2048, np.uint32), np.empty(1, np.uint32)
     x, y = np.empty(n_cells, np.float32), np.empty(n_cells, np.float32)
     mass_x, mass_y = np.empty(n_cells + 1, np.int64), np.empty(n_cells + 1, np.int64)
-    m = few.shape[1]
-    n = cells.shape[1] - m - absent.shape[1]
     for line in range(values.shape[0]):
         for number in range(few.shape[0]):
-            for k in range(n_cells):
-                here[k] = away[k] = 0
+            here[:] = 0
             for i in range(m):
                 here[cells[line, few[number, i]]] += 1
-            for i in range(absent.shape[1]):
-                away[cells[line, absent[number, i]]] += 1
             a = b = 0
             for c in range(firsts.size - 1):
                 first, second, n_first, n_second = 0.0, 0.0, 0, 0
                 for k in range(firsts[c], firsts[c + 1]):
-                    rest = sizes[line, k] - here[k] - away[k]
+                    rest = sizes[line, k] - here[k]
                     first += here[k] * labels[line, k]
                     second += rest * labels[line, k]
                     n_first += here[k]
@@ -162,51 +153,27 @@ def split_cells(
                 first /= max(n_first, 1)
                 second /= max(n_second, 1)
                 for k in range(firsts[c], firsts[c + 1]):
-                    rest, value = sizes[line, k] - here[k] - away[k], weights[line] * values[line, k]
+                    rest, value = sizes[line, k] - here[k], weights[line] * values[line, k]
                     keys[a] = _make_key(np.float32(value + first), bits, here[k])
                     others[b] = _make_key(np.float32(value + second), bits, rest)
-                    a += int(here[k] > 0)
+                    a += int(here[k] > 0)  # an empty one is written over
                     b += int(rest > 0)
             _order(keys, spare, counts, a)
             _order(others, spare, counts, b)
             _read_keys(keys, a, x, mass_x)
             _read_keys(others, b, y, mass_y)
-            _write_costs(x, mass_x, y, mass_y, (m, n), orders, costs[line, number])
-
-
-@step
-def _write_costs(
-    x: Floats, mass_x: Integers, y: Floats, mass_y: Integers, counts: tuple[int, int], orders: Doubles, out: Doubles
-) -> None:
-    """Write W_p^p between sorted values with masses, which add up to the counts, for each of the orders p."""
-    m, n = counts
-    unit = 1.0 / (float(m) * float(n))
-    for column in range(orders.size):
-        out[column] = 0.0
-    first = second = 0.0
-    i = j = 0
-    left_x, left_y = mass_x[0] * n, mass_y[0] * m
-    other = False
-    for column in range(orders.size):
-        other |= orders[column] != 1.0 and orders[column] != 2.0
-    while left_x > 0 and left_y > 0:
-        width = min(left_x, left_y)
-        gap = abs(np.float64(x[i]) - np.float64(y[j]))
-        share = unit * width
-        first += share * gap
-        second += share * gap * gap
-        if other:
+            total_1 = total_2 = 0.0
+            i = j = 0
+            left_x, left_y = mass_x[0] * n, mass_y[0] * m  # in units of 1 / (n m)
+            while left_x > 0 and left_y > 0:
+                width, gap = min(left_x, left_y), np.float64(x[i]) - np.float64(y[j])
+                total_1 += width * abs(gap)
+                total_2 += width * gap * gap
+                next_x, next_y = int(left_x == width), int(left_y == width)
+                i += next_x
+                j += next_y
+                left_x += next_x * mass_x[i] * n - width
+                left_y += next_y * mass_y[j] * m - width
             for column in range(orders.size):
-                out[column] += share * gap ** orders[column]
-        left_x -= width
-        left_y -= width
-        next_x, next_y = int(left_x == 0), int(left_y == 0)
-        i += next_x
-        j += next_y
-        left_x += next_x * mass_x[i] * n
-        left_y += next_y * mass_y[j] * m
-    for column in range(orders.size):
-        if orders[column] == 1.0:
-            out[column] = first
-        elif orders[column] == 2.0:
-            out[column] = second
+                total = total_1 if orders[column] == 1.0 else total_2
+                costs[line, number, column] = total / (float(m) * float(n))

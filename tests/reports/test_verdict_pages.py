@@ -18,7 +18,7 @@ from sotdd.reports.page import shorten_names
 @pytest.fixture
 def tables(rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, size, shift in [("train", 200, 0), ("same", 60, 0), ("gone", 70, 3), ("near", 60, 0.2)]:
+    for name, size, shift in [("train", 200, 0), ("same", 60, 0), ("gone", 70, 3), ("near", 60, 0.5)]:
         x = rng.normal(size=(size, 3))
         rows = np.column_stack([x + np.array([shift, 0, 0]), x[:, 0] > 0])
         np.savetxt(f"{name}.csv", rows, delimiter=",", header="u,v,w,kind", comments="")

@@ -10,7 +10,7 @@ import pytest
 import sotdd
 from sotdd.compute.resampling import Plan
 from sotdd.drift.gate import judge_by_test
-from sotdd.measure.columns import compare_scores, draw_members, find_p_values, score_numbers
+from sotdd.measure.columns import compare_scores, find_p_values, score_numbers
 from sotdd.measure.two_sample import TwoSampleTest
 
 
@@ -131,7 +131,7 @@ def test_permutations_are_those_of_a_slow_count(rng):
     columns = np.column_stack([rng.normal(size=30), rng.integers(0, 3, 30), rng.random(30) < 0.1])
     scores = [score for column in columns.T for score in score_numbers(column, np.ones(30, bool)).values()]
     plan = Plan.of_points((0, 1), np.arange(30), 20, 100, 0, (1.0,))
-    members = draw_members(replace(plan, actual=True))
+    members = replace(plan, actual=True).mark_all(range(100)) == 1
     assert members[0].tolist() == [False] * 20 + [True] * 10
     assert set(members.sum(axis=1)) == {10}
     found, largest = compare_scores([scores[:1], scores[1:]], members)

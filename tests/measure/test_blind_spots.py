@@ -8,7 +8,7 @@ import pytest
 
 import sotdd
 from sotdd.compute.resampling import Plan
-from sotdd.measure.columns import Pooled, draw_members, find_axes, rank_columns, score_pairs
+from sotdd.measure.columns import Pooled, find_axes, rank_columns, score_pairs
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.statistics import measure_largest
 
@@ -67,12 +67,12 @@ def test_a_reference_sees_it_too(rng, tmp_path):
 def test_the_largest_differences_are_those_of_a_slow_count(rng):
     data = [sotdd.LabelledData.of(rng.normal(size=(n, 3))) for n in (30, 20)]
     pooled, plan = Pooled.of(data), Plan.of_pair(data, (0, 1), 5, 0, (1.0,))
-    members = draw_members(dataclasses.replace(plan, actual=True))
+    members = dataclasses.replace(plan, actual=True).mark_all(range(5)) == 1
     ranked = rank_columns(np.concatenate([part.features for part in data])).astype(np.float64)
     products = np.stack([product for block in score_pairs(ranked) for product in block])
     unit = np.sqrt(20 * 30 / 49 * products.var(axis=1))
     slow = [np.abs((products[:, member].sum(axis=1) - 20 * products.mean(axis=1)) / unit).max() for member in members]
-    found = measure_largest(pooled, np.zeros((1, 50), np.float32), members)
+    found = measure_largest(pooled, find_axes(ranked), members)
     np.testing.assert_allclose(found["pairs of columns"], slow, rtol=1e-5)
 
 
@@ -189,6 +189,8 @@ def test_a_remark_says_where_rows_seem_to_depend_on_each_other(rng):
     assert kinds(make_people(rng)[0]) == ["neighbours alike"]
     labels = np.sort(rng.integers(3, size=300))
     assert kinds((plain + 3 * labels[:, None], labels)) == []  # sorted by class, as files often are
+    assert kinds(plain[np.argsort(plain[:, 1])]) == []  # sorted by a column
+    assert kinds((plain[np.lexsort([plain[:, 1], labels])], labels)) == []  # or by it within classes
     assert kinds(rng.integers(0, 3, size=(300, 3))) == []  # few values, which repeat by chance
     said = repr(sotdd.test(np.cumsum(plain, axis=0), plain, n_permutations=9, n_projections=2))
     assert "a: neighbouring rows are alike" in said

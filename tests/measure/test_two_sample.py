@@ -12,7 +12,6 @@ import threadpoolctl
 import reference
 import sotdd
 from sotdd.compute.resampling import Plan
-from sotdd.measure.columns import draw_members
 from sotdd.measure.statistics import balance_costs, measure_class_means, measure_means, measure_shares
 
 CENTRES = 2 * np.eye(3, 6)
@@ -204,7 +203,7 @@ def test_the_measure_means_is_hotellings_with_a_ridge(rng):
     _, plan, rows, _ = split(rng)
     wide = rows.astype(np.float64)
     spread = np.cov(wide, bias=True) + 0.01 * np.trace(np.cov(wide, bias=True)) / 4 * np.eye(4)
-    for number, found in enumerate(measure_means(rows, draw_members(plan))):
+    for number, found in enumerate(measure_means(rows)(plan.mark_all(range(6)).astype(float))):
         left, right = (side.index for side in plan.draw(number))
         gap = wide[:, left].mean(axis=1) - wide[:, right].mean(axis=1)
         assert found == pytest.approx(gap @ np.linalg.solve(spread, gap), rel=1e-6)
@@ -216,8 +215,8 @@ def test_class_means_are_compared_by_name_and_shares_too(rng):
     within = wide - np.stack([wide[:, y == label].mean(axis=1) for label in y], axis=1)
     spread = within @ within.T / len(y)
     spread += 0.1 * np.trace(spread) / 4 * np.eye(4)
-    members = draw_members(plan)
-    of_classes, of_shares = measure_class_means(rows, plan.codes, members), measure_shares(plan.codes, members)
+    right = plan.mark_all(range(6)).astype(float)
+    of_classes, of_shares = measure_class_means(rows, plan.codes)(right), measure_shares(plan.codes)(right)
     for number in range(plan.count):
         left, right = (side.index for side in plan.draw(number))
         by_class = by_share = 0.0

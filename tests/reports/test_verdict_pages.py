@@ -18,7 +18,7 @@ from sotdd.reports.page import shorten_names
 @pytest.fixture
 def tables(rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, size, shift in [("train", 200, 0), ("same", 60, 0), ("gone", 70, 3)]:
+    for name, size, shift in [("train", 200, 0), ("same", 60, 0), ("gone", 70, 3), ("near", 60, 0.5)]:
         x = rng.normal(size=(size, 3))
         rows = np.column_stack([x + np.array([shift, 0, 0]), x[:, 0] > 0])
         np.savetxt(f"{name}.csv", rows, delimiter=",", header="u,v,w,kind", comments="")
@@ -70,10 +70,13 @@ def test_the_page_of_a_gate_and_the_python_on_it(tables, run, settings):
 def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
     run("reference", "train.csv", "-o", "train.ref", "--label", "kind", "--n-projections", 32)
     run("sketch", "train.csv", "-o", "train.sotdd", "--label", "kind", "--n-projections", 64)
-    told = json.loads(run("check", "train.ref", "gone.csv", *FEW, "--report", "page.html", "--json")[1])
-    text, _, python = read(tables / "page.html")
-    assert executed(python)["results"] == {"gone.csv": (told["test"]["p_value"], told["distance"]["value"])}
-    assert "gone.csv has drifted" in text
+    for batch, count in (("gone", 39), ("near", 999)):
+        line = ["check", "train.ref", f"{batch}.csv", "--n-permutations", count, "--report", "page.html", "--json"]
+        told = json.loads(run(*line)[1])
+        text, _, python = read(tables / "page.html")
+        assert executed(python)["results"] == {f"{batch}.csv": (told["test"]["p_value"], told["distance"]["value"])}
+        assert (f"{batch}.csv has drifted" in text) == (batch == "gone")
+    assert told["test"]["n_null"] == 999  # so that an earlier look adds to its p-value
     line = ["check", "train.sotdd", "same.csv", "gone.csv", "--label", "kind", "--report", "page.html", "--json"]
     told = json.loads(run(*line)[1])
     text, _, python = read(tables / "page.html")

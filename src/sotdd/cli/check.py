@@ -221,7 +221,7 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
         verdicts.append(verdict)
         if asked.report is not None and opened is not None:
             summaries[batch] = DatasetSummary.of(opened)
-    return GateRun(gate.name, verdicts, summaries, gate, criteria, asked=_list_sources(gate, asked, verdicts))
+    return GateRun(gate.name, verdicts, summaries, gate, criteria, asked=_list_sources(gate, asked, verdicts, criteria))
 
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
@@ -242,7 +242,7 @@ def _choose_reading(asked: o.Asked) -> dict[str, Any]:
     return {name: value for name, value in asked.reading.items() if name != "exclude"}
 
 
-def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) -> dict[str, Any]:
+def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict], criteria: Criteria) -> dict[str, Any]:
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = _choose_reading(asked)
     batches = {
@@ -255,7 +255,8 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
     is_made = o.is_made(gate.name, o.REFERENCE, o.SKETCH)
     reference = gate.name if is_made else asked.write_source(gate.name)
     settings = {**asked.drawing, **_choose(asked, *_FITTING)}
-    return {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made} if batches else {}
+    found = {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made}
+    return {**found, "level": (criteria.level or 1.0) / criteria.n_batches} if batches else {}
 
 
 def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:

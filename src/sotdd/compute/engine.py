@@ -168,11 +168,14 @@ class Pool:
         (B, N) feature projections, one dataset after another, points in their own order.
     terms
         How labels enter.
+    cells
+        What an engine keeps of the points for every plan that it splits them by.
     """
 
     engine: Engine
     rows: Any
     terms: LabelTerms
+    cells: dict[object, Any] = field(default_factory=dict, init=False)
 
     def values(self) -> NDArray[np.float32]:
         """The projections (B, N) as an array."""

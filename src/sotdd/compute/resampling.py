@@ -6,10 +6,11 @@ projections go by.
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Marks = NDArray[np.uint8]
+# Does one piece of work per item, as `map` does or side by side.
+Each: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 # The standard deviation of a normal law in terms of its median absolute deviation.
 NORMAL_DEVIATION = 1.4826
@@ -43,6 +47,11 @@ HALVING_PROJECTIONS = 64
 # Splits that are made between two reports of progress.
 _BATCH = 64
 
+# Pools of more points than this, and of at least two to a cell, are counted in cells; each has at most so many of them.
+_EXACT, _TOGETHER = 2048, 32
+# Cells of a pool, so that they change a noise floor by about 0.2 % at 60,000 points to a side.
+CELLS = 8192
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -58,7 +67,8 @@ class Plan:
 
     Classes of the pool are labels by value: "cat" of one dataset is "cat" of another, 1 is 1.0, and 0 is not "0".
     Split number s follows from the seed, s and the sizes alone, so it is the same for every projection and need not
-    be kept. Class terms are computed anew on each side.
+    be kept. Class terms are computed anew on each side. Of large pools, neighbouring points of a class are counted as
+    one cell, by a processor; the class means of both sides are those of cells too.
 
     Attributes
     ----------
@@ -89,6 +99,8 @@ class Plan:
     groups
         (N,) which points belong together: sides are filled with whole groups, of which the last may be cut. None if
         each point is by itself.
+    n_cells
+        About how many cells there are, or more, of 32 points, where the pool is large; None to go point by point.
 
     Examples
     --------
@@ -117,6 +129,7 @@ class Plan:
     near: float | None = None
     n_projections: int = PROJECTIONS
     groups: Indices | None = None
+    n_cells: int | None = CELLS
 
     @classmethod
     def of_pair(
@@ -166,7 +179,7 @@ class Plan:
         return len(self._edges) - 1
 
     @kept_property
-    def _grouped(self) -> Indices:
+    def grouped(self) -> Indices:
         """(N,) the points class by class."""
         return np.argsort(self.codes, kind="stable").astype(np.int64)
 
@@ -175,18 +188,39 @@ class Plan:
         """(C + 1,) where the classes lie among them."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.codes))]).astype(np.int64)
 
-    def draw(self, number: int) -> tuple[Side, Side]:
-        """The two sides of one of the splits."""
+    @kept_property
+    def cells(self) -> tuple[Indices, Indices, Indices] | None:
+        """Where classes begin, where cells begin once each class is sorted, and the first cell of each class.
+
+        Those at the ends of a class are smaller, as points lie farther apart there. None to go point by point.
+        """
+        n_points, offsets = len(self.codes), self._edges if self.labels else self._edges[[0, -1]]
+        count = n_points if self.n_cells is None else max(self.n_cells, n_points // _TOGETHER)
+        few = n_points <= max(_EXACT, 2 * count) or count + len(offsets) > np.iinfo(np.uint16).max
+        if few or self.border is not None or not set(self.orders) <= {1.0, 2.0}:
+            return None
+        begins = []
+        for offset, size in zip(offsets.tolist(), np.diff(offsets).tolist(), strict=False):
+            parts = math.ceil(count * size / n_points)
+            begins.append(offset + np.unique(np.rint(size * np.sin(np.pi / 2 * np.arange(parts) / parts) ** 2)))
+        edges = np.concatenate([*begins, [n_points]]).astype(np.int64)
+        return offsets, edges, np.cumsum([0, *map(len, begins)])
+
+    def mark_sides(self, number: int) -> Marks:
+        """(N,) 0 for points on the left of one of the splits, 1 for those on the right and 2 for those on neither."""
+        (n, m), n_points = self.sizes, len(self.codes)
         if self.border is not None:
-            return self._draw_from_each(number, self.border)
-        grouped, edges = self._grouped, self._edges
-        if self.actual and number == 0:
-            left = grouped < self.sizes[0]
-        else:
-            left = np.zeros(len(grouped), np.bool_)
-            left[self._order_points(number)[: self.sizes[0]]] = True
-        counts = np.add.reduceat(left, edges[:-1], dtype=np.int64)
-        return _make_side(grouped[left], counts), _make_side(grouped[~left], np.diff(edges) - counts)
+            rng, marks = generator(self.seed, Stream.HALF_SAMPLES, number), np.full(n_points, 2, np.uint8)
+            marks[rng.permutation(self.border)[:n]] = 0
+            marks[self.border + rng.permutation(n_points - self.border)[:m]] = 1
+            return marks
+        marks = np.ones(n_points, np.uint8)
+        marks[slice(n) if self.actual and number == 0 else self.grouped[self._order_points(number)[:n]]] = 0
+        return marks
+
+    def mark_all(self, numbers: range, each: Each = map) -> Marks:
+        """(S, N) the same of several splits."""
+        return np.stack(list(each(self.mark_sides, numbers)))
 
     def _order_points(self, number: int) -> Indices:
         """(N,) the grouped points in random order, those that belong together after each other."""
@@ -194,36 +228,26 @@ class Plan:
         if self.groups is None:
             return rng.permutation(len(self.codes))
         places = rng.permutation(int(self.groups.max()) + 1)
-        return np.argsort(places[self.groups[self._grouped]], kind="stable")
+        return np.argsort(places[self.groups[self.grouped]], kind="stable")
 
-    def _draw_from_each(self, number: int, border: int) -> tuple[Side, Side]:
-        rng = generator(self.seed, Stream.HALF_SAMPLES, number)
-        first = rng.permutation(border)[: self.sizes[0]]
-        second = border + rng.permutation(len(self.codes) - border)[: self.sizes[1]]
-        return self._group_side(first), self._group_side(second)
+    def draw(self, number: int) -> tuple[Side, Side]:
+        """The two sides of one of the splits."""
+        return self.list_sides(self.mark_sides(number))
 
-    def _group_side(self, index: Indices) -> Side:
-        grouped = index[np.argsort(self.codes[index], kind="stable")]
-        return _make_side(grouped, np.bincount(self.codes[grouped]))
+    def list_sides(self, marks: Marks) -> tuple[Side, Side]:
+        """The two sides that points (N,) are marked for."""
+        marked = marks[self.grouped]
+        return self._list_side(marked == 0), self._list_side(marked == 1)
 
-    def mark_sides(self, number: int) -> NDArray[np.uint8]:
-        """(N,) 0 for points on the left, 1 for those on the right and 2 for those on neither."""
-        marked = np.full(len(self.codes), 2, np.uint8)
-        for mark, side in enumerate(self.draw(number)):
-            marked[side.index] = mark
-        return marked
+    def _list_side(self, chosen: NDArray[np.bool_]) -> Side:
+        counts = np.add.reduceat(chosen, self._edges[:-1], dtype=np.int64)
+        return Side(self.grouped[chosen], np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64))
 
     def take_points(self, chunk: Projected) -> Pool:
         """The points that are split, under those projections of a chunk that this plan looks at."""
         left = self.n_projections - chunk.part.start
         pool = chunk.pool(self.members, self.near, left if left < chunk.part.stop - chunk.part.start else None)
         return pool if self.index is None else pool.take(self.index)
-
-
-def _make_side(index: Indices, counts: Indices) -> Side:
-    """The side of points that lie class by class, this many of each class."""
-    present = counts[counts > 0]
-    return Side(index, np.concatenate([[0], np.cumsum(present)]).astype(np.int64))
 
 
 def pool_codes(datasets: Sequence[Points]) -> Indices:
@@ -267,31 +291,14 @@ class Resample(Collector):
         Progress over splits and projections; by default none.
     n_projections
         How many projections there are.
-    known
-        Of each plan, what its first splits cost, where they were measured before: the others are added to them.
     """
 
-    def __init__(
-        self,
-        plans: Sequence[Plan],
-        engine: Engine,
-        n_projections: int,
-        report: Report = be_silent,
-        known: Sequence[Doubles] = (),
-    ) -> None:
-        self._plans, self._engine, self._report, self._known = plans, engine, report, known
-        firsts = [costs.shape[1] for costs in known] or [0] * len(plans)
-        self._batches = [
-            [range(start, min(start + _BATCH, plan.count)) for start in range(first, plan.count, _BATCH)]
-            for plan, first in zip(plans, firsts, strict=True)
-        ]
-        self._costs: list[list[list[Any]]] = [[[] for _ in batches] for batches in self._batches]
+    def __init__(self, plans: Sequence[Plan], engine: Engine, n_projections: int, report: Report = be_silent) -> None:
+        self._plans, self._engine, self._report = plans, engine, report
+        self._costs: list[dict[int, list[Any]]] = [{} for _ in plans]  # by the first split of a batch
         self._weights: list[Doubles] = []
         self.n_projections: int | None = min(n_projections, max((plan.n_projections for plan in plans), default=0))
-        self._total = sum(
-            min(n_projections, plan.n_projections) * (plan.count - first)
-            for plan, first in zip(plans, firsts, strict=True)
-        )
+        self._total = sum(min(n_projections, plan.n_projections) * plan.count for plan in plans)
         self._done, self._reporting = 0, threading.Lock()
 
     def before_sorting(self, chunk: Projected) -> None:
@@ -305,32 +312,38 @@ class Resample(Collector):
 
     def _split(self, chunk: Projected, numbers: list[int]) -> None:
         for number in numbers:
-            points = self._plans[number].take_points(chunk)
-            for batch, costs in zip(self._batches[number], self._costs[number], strict=True):
-                costs.append(self._engine.split_costs(points, self._plans[number], batch))
+            plan = self._plans[number]
+            points = plan.take_points(chunk)
+            for start in range(0, plan.count, _BATCH):
+                marks = plan.mark_all(range(start, min(start + _BATCH, plan.count)), self._engine.workers.each)
+                self._costs[number].setdefault(start, []).append(self._engine.split_costs(points, plan, marks))
                 with self._reporting:
-                    self._done += len(points.rows) * len(batch)
+                    self._done += len(points.rows) * len(marks)
                     self._report(self._done, self._total)
 
     def costs(self) -> list[Doubles]:
         """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""
-        found = []
-        for number, (plan, kept) in enumerate(zip(self._plans, self._costs, strict=True)):
-            parts = [self._engine.collect(batch) for batch in kept]
-            costs = np.concatenate([*self._known[number : number + 1], *parts], axis=1)
-            if not np.isfinite(costs).all():
-                raise OutOfRange(
-                    f"transport to the power p={max(plan.orders):g} overflows on a random split of the data: use a "
-                    "smaller p, bring outliers in, or scale the features",
-                    use={"scale": "pooled"},
-                )
-            found.append(costs)
-        return found
+        return [
+            np.concatenate([collect_costs(batch, plan, self._engine) for batch in batches.values()], axis=1)
+            for plan, batches in zip(self._plans, self._costs, strict=True)
+        ]
 
     def means(self) -> list[Doubles]:
         """Of each plan, the mean (S, orders) over projections, each counting by its importance."""
         weights = np.concatenate(self._weights)
         return [np.tensordot(weights[: len(costs)], costs, 1) / len(costs) for costs in self.costs()]
+
+
+def collect_costs(parts: Sequence[Any], plan: Plan, engine: Engine) -> Doubles:
+    """W_p^p (B, S, orders) of some splits from what an engine gave for one chunk of projections after another."""
+    costs = engine.collect(parts)
+    if not np.isfinite(costs).all():
+        raise OutOfRange(
+            f"transport to the power p={max(plan.orders):g} overflows on a random split of the data: use a "
+            "smaller p, bring outliers in, or scale the features",
+            use={"scale": "pooled"},
+        )
+    return costs
 
 
 def find_distances(costs: Doubles, p: float) -> Doubles:

@@ -13,7 +13,8 @@ import numpy as np
 from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame
 from sotdd.basics.text import align_rows, say_count, show
-from sotdd.compute.resampling import Indices, Plan
+from sotdd.compute.cpu.workers import Workers
+from sotdd.compute.resampling import Each, Indices, Plan
 from sotdd.drift.columns import UNTOLD, Kind, Sides, find_stuck, has_several
 from sotdd.drift.words import Bars, describe_change, draw_bars, say_mean
 from sotdd.inputs.data import IS_MISSING
@@ -21,7 +22,6 @@ from sotdd.measure.columns import (
     Bools,
     Doubles,
     compare_scores,
-    draw_members,
     find_p_values,
     rank_columns,
     score_numbers,
@@ -207,25 +207,27 @@ def find_changes(
         return Changes(level=level)
     n_first, n_rows = sides[0].n_first, len(sides[0].codes)
     plan = Plan.of_points((0, 1), np.arange(n_rows), n_first, 1 + max(999, math.ceil(2 / level)), seed, (p,))
-    members = draw_members(replace(plan, actual=True, groups=groups))
     stuck = find_stuck(sides, n_kept)
     stuck = {name: chance for name, chance in stuck.items() if chance <= STUCK_LEVEL * level}
-    columns = _compare_columns(sides, members, level, stuck)
+    with Workers() as workers:
+        members = replace(plan, actual=True, groups=groups).mark_all(range(plan.count), workers.each) == 1
+        columns = _compare_columns(sides, members, level, stuck, workers.each)
+        relations = _compare_relations(sides, members, level, workers.each)
     costs = {one.column.name: _find_cost(one, projections, p) for one in sides if one.column.kind != "label"}
     whole = sum(costs.get(one.column, 0.0) for one in columns if one.changed) or 1.0
     columns = [
         replace(one, share=costs[one.column] / whole) if one.changed and one.column in costs else one for one in columns
     ]
     columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
-    return Changes(tuple(columns), *_compare_relations(sides, members, level), level, stuck)
+    return Changes(tuple(columns), *relations, level, stuck)
 
 
 def _compare_columns(
-    sides: Sequence[Sides], members: Bools, level: float, stuck: Mapping[str, float]
+    sides: Sequence[Sides], members: Bools, level: float, stuck: Mapping[str, float], each: Each
 ) -> list[ColumnChange]:
     """All columns, each by the score that changed most; those that are stuck by that."""
-    scores = [one.find_scores() for one in sides]
-    found, largest = compare_scores(_cut([score for one in scores for score in one.values()]), members)
+    scores = list(each(Sides.find_scores, sides))
+    found, largest = compare_scores(_cut([score for one in scores for score in one.values()]), members, each)
     p_values, start = find_p_values(found, largest), 0
     changes = []
     for one, own in zip(sides, scores, strict=True):
@@ -269,7 +271,7 @@ def _find_cost(one: Sides, projections: Projections, p: float) -> float:
 
 
 def _compare_relations(
-    sides: Sequence[Sides], members: Bools, level: float
+    sides: Sequence[Sides], members: Bools, level: float, each: Each
 ) -> tuple[tuple[CorrelationChange, ...], tuple[ClassChange, ...]]:
     """Pairs of columns, and classes by columns, in one family."""
     numbers = [one for one in sides if one.column.is_number and all(map(has_several, one.split(one.codes)))]
@@ -286,9 +288,9 @@ def _compare_relations(
     def blocks() -> Iterator[list[Any]]:
         yield from score_pairs(alone)
         for start in range(0, len(within), _BLOCK):
-            yield [_score_within(one, label, code) for code, one in within[start : start + _BLOCK]]
+            yield list(each(lambda item: _score_within(item[1], label, item[0]), within[start : start + _BLOCK]))
 
-    found, largest = compare_scores(blocks(), members)
+    found, largest = compare_scores(blocks(), members, each)
     p_values = find_p_values(found, largest)
     of_pairs = [place for place in np.argsort(-found[: len(pairs)], kind="stable") if p_values[place] <= level]
     named = tuple(

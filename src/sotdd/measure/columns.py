@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 
 from sotdd.basics.threads import serial_blas
-from sotdd.compute.resampling import Plan
+from sotdd.compute.resampling import Each
 from sotdd.inputs.data import LabelledData
 
 Doubles = NDArray[np.float64]
@@ -36,7 +36,7 @@ _FEWEST_EQUAL = 5
 _END = 1 / 32
 
 # Permutations that are multiplied at a time, and columns or pairs that are scored together.
-_BLOCK = 128
+_BLOCK = 64
 _COLUMNS = 32
 
 # Every two columns of numbers are compared of no more columns than this, spread over all.
@@ -177,16 +177,8 @@ def find_axes(table: NDArray[Any]) -> Doubles:
     return axes
 
 
-def draw_members(plan: Plan) -> Bools:
-    """(S, N) which points are on the right, in every split of a plan."""
-    members = np.zeros((plan.count, len(plan.codes)), bool)
-    for number, right in enumerate(members):
-        right[plan.draw(number)[1].index] = True
-    return members
-
-
 @serial_blas.hold()
-def compare_scores(blocks: Iterable[Scores], members: Bools) -> tuple[Doubles, Doubles]:
+def compare_scores(blocks: Iterable[Scores], members: Bools, each: Each = map) -> tuple[Doubles, Doubles]:
     """How far each score differs between the samples, in standard deviations (S,); and the largest in every row (B,).
 
     The rows of ``members`` (B, N) are the data and permutations of them. Scores (N,) come in blocks, so that very many
@@ -196,7 +188,7 @@ def compare_scores(blocks: Iterable[Scores], members: Bools) -> tuple[Doubles, D
     largest = np.zeros(len(members))
     for block in blocks:
         if block:
-            table = _standardise(block, members)
+            table = _standardise(block, members, each)
             found.append(table[0])
             largest = np.maximum(largest, table.max(axis=1))
     return (np.concatenate(found) if found else np.zeros(0)), largest
@@ -209,13 +201,12 @@ def find_p_values(found: Doubles, largest: Doubles) -> Doubles:
     return p_values
 
 
-def _standardise(scores: Scores, members: Bools) -> Doubles:
+def _standardise(scores: Scores, members: Bools, each: Each) -> Doubles:
     """(B, S) how far the sums of scores over the members are from what permutations give on average, in deviations."""
     n_rows, size = members.shape[1], int(members[0].sum())
     table = np.column_stack([np.asarray(score, np.float64) for score in scores])
-    sums = np.concatenate([
-        members[start : start + _BLOCK].astype(np.float64) @ table for start in range(0, len(members), _BLOCK)
-    ])  # fmt: skip
+    batches = (members[start : start + _BLOCK] for start in range(0, len(members), _BLOCK))
+    sums = np.concatenate(list(each(lambda some: some.astype(np.float64) @ table, batches)))
     means = table.mean(axis=0)
     variances = size * (n_rows - size) / max(n_rows - 1, 1) * ((table**2).mean(axis=0) - means**2)
     away = np.abs(sums - size * means)

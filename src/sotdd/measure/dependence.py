@@ -57,11 +57,14 @@ def _remark_on_repeats(table: NDArray[Any]) -> Remarks:
 
 
 def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data: LabelledData) -> Remarks:
-    """By ranks less their mean in the class, since rows are often sorted by class."""
-    ranked = _centre_classes(rank_columns(table), data.codes[: len(table)])
+    """By ranks less their mean in the class, since rows are often sorted by class; not of what they are sorted by."""
+    codes = data.codes[: len(table)]
+    ranked, order = _centre_classes(rank_columns(table), codes), np.argsort(codes, kind="stable")
+    steps = np.diff(table[order], axis=0)[np.diff(codes[order]) == 0]
+    is_sorted = (steps >= 0).all(axis=0) | (steps <= 0).all(axis=0)
     squares = np.sum(ranked**2, axis=0)
     products = np.sum(ranked[1:] * ranked[:-1], axis=0)
-    correlations = np.divide(products, squares, out=np.zeros(len(columns)), where=squares > 0)
+    correlations = np.divide(products, squares, out=np.zeros(len(columns)), where=(squares > 0) & ~is_sorted)
     most = int(np.argmax(correlations))
     if correlations[most] * np.sqrt(len(table)) < -ndtri(_LEVEL / len(columns)):
         return ()

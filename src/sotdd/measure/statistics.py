@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from sotdd.compute.resampling import Each
 from sotdd.measure.columns import Bools, Pooled, Scores, compare_scores, find_axes, score_columns, score_pairs
 
 Doubles = NDArray[np.float64]
+# A statistic (B,) of who is on the right, which is 1 in (B, N).
+Measure: TypeAlias = Callable[[Doubles], Doubles]
 LabelNames: TypeAlias = Literal["ignore", "match"]
 Statistic: TypeAlias = Literal["combined", "distance"]
 
@@ -49,9 +52,6 @@ _ROUNDING = 1e-8
 # differences is either clear or chance: it counts by this many less, so that little else is lost by looking for it.
 _ASKED_FOR = 0.75
 _OF_MANY = 0.25
-
-# Splits that are looked at together.
-_BATCH = 64
 
 
 def balance_costs(costs: Doubles) -> Doubles:
@@ -92,37 +92,45 @@ def _find_normal(largest: Doubles) -> Doubles:
     return scores
 
 
-def measure_largest(columns: Pooled | None, rows: NDArray[np.float32], members: Bools) -> dict[str, Doubles]:
+def measure_largest(columns: Pooled | None, axes: Doubles, members: Bools, each: Each = map) -> dict[str, Doubles]:
     """The largest differences (S,) of a column, of how two go together, and along an axis, each in deviations."""
     blocks: dict[str, Iterable[Scores]] = {} if columns is None else {"columns": columns.scores()}
     if columns is not None and len(columns.paired) > 1:
         blocks["pairs of columns"] = score_pairs(columns.ranked[:, columns.paired])
-    table = _centre_rows(rows, None).T if columns is None else columns.ranked
-    blocks["axes"] = score_columns(find_axes(table))
-    return {name: compare_scores(scores, members)[1] for name, scores in blocks.items()}
+    blocks["axes"] = score_columns(axes)
+    return {name: compare_scores(scores, members, each)[1] for name, scores in blocks.items()}
 
 
-def measure_means(rows: NDArray[np.float32], members: Bools) -> Doubles:
-    """The squared gap (S,) between the means of the two sides of every split, in units of the spread of all points.
+def measure_axes(columns: Pooled | None, rows: NDArray[np.float32]) -> Doubles:
+    """(N, k) the points along the leading principal axes of their columns, or of rows (L, N) of projections."""
+    return find_axes(_centre_rows(rows, None).T if columns is None else columns.ranked)
 
-    rows (L, N) are the projections of the pooled points, in their own order; members (S, N) say which are on the right.
+
+def measure_means(rows: NDArray[np.float32]) -> Measure:
+    """The squared gap between the means of the two sides of every split, in units of the spread of all points.
+
+    rows (L, N) are the projections of the pooled points, in their own order.
     """
     centred = _centre_rows(rows, None)
     points = _whiten(centred, centred, _RIDGE)
-    m = int(members[0].sum())
-    n = members.shape[1] - m
-    return _go_over(members, lambda right: np.sum((((1 - right) / n - right / m) @ points.T) ** 2, axis=1))
+
+    def measure(right: Doubles) -> Doubles:
+        m = int(right[0].sum())
+        n = right.shape[1] - m
+        return np.asarray(np.sum((((1 - right) / n - right / m) @ points.T) ** 2, axis=1))
+
+    return measure
 
 
-def measure_class_means(rows: NDArray[np.float32], codes: NDArray[np.int64], members: Bools) -> Doubles:
-    """The same (S,) class by class, averaged over the classes that both sides have, in units of their own errors.
+def measure_class_means(rows: NDArray[np.float32], codes: NDArray[np.int64]) -> Measure:
+    """The same class by class, averaged over the classes that both sides have, in units of their own errors.
 
     Classes are matched by name; the unit is the spread of points within their classes. An average, since datasets
     that were made to have every class would have more classes on both sides than their permutations do.
     """
     points = _whiten(_centre_rows(rows, None), _centre_rows(rows, codes), _CLASS_RIDGE)
 
-    def gaps(right: Doubles) -> Doubles:
+    def measure(right: Doubles) -> Doubles:
         total, compared = np.zeros(len(right)), np.zeros(len(right))
         for label in range(int(codes.max()) + 1):
             own = np.flatnonzero(codes == label)
@@ -135,22 +143,20 @@ def measure_class_means(rows: NDArray[np.float32], codes: NDArray[np.int64], mem
             compared += both
         return total / np.maximum(compared, 1.0)
 
-    return _go_over(members, gaps)
+    return measure
 
 
-def measure_shares(codes: NDArray[np.int64], members: Bools) -> Doubles:
-    """How far the shares of the classes, by name, are apart between the two sides of every split (S,): χ²."""
-    m = int(members[0].sum())
-    n = members.shape[1] - m
+def measure_shares(codes: NDArray[np.int64]) -> Measure:
+    """How far the shares of the classes, by name, are apart between the two sides of every split: χ²."""
     marks = np.eye(int(codes.max()) + 1)[codes]  # (N, C)
     shares = marks.mean(axis=0)
-    return _go_over(members, lambda right: np.sum(((1 - right) @ marks / n - right @ marks / m) ** 2 / shares, axis=1))
 
+    def measure(right: Doubles) -> Doubles:
+        m = int(right[0].sum())
+        n = right.shape[1] - m
+        return np.asarray(np.sum(((1 - right) @ marks / n - right @ marks / m) ** 2 / shares, axis=1))
 
-def _go_over(members: Bools, statistic: Callable[[Doubles], Doubles]) -> Doubles:
-    """A statistic of who is on the right (B, N), of all splits."""
-    batches = range(0, len(members), _BATCH)
-    return np.concatenate([statistic(members[start : start + _BATCH].astype(np.float64)) for start in batches])
+    return measure
 
 
 def _centre_rows(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
@@ -18,29 +18,18 @@ from sotdd.basics.randomness import Stream, check_seed, generator
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.comparison import remark_on_features
-from sotdd.compute.engine import Engine, Points, Projected
-from sotdd.compute.resampling import Plan, Resample, find_distances
-from sotdd.compute.run import Collector, be_silent, choose_engine, run
+from sotdd.compute.engine import Engine, Points
+from sotdd.compute.resampling import find_distances
+from sotdd.compute.run import be_silent, choose_engine
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
-from sotdd.measure.columns import Pooled, draw_members
+from sotdd.measure.columns import Pooled
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, fit_projections
-from sotdd.measure.statistics import (
-    FARTHEST,
-    ORDERS,
-    SHARES,
-    LabelNames,
-    Statistic,
-    balance_costs,
-    combine_statistics,
-    measure_class_means,
-    measure_largest,
-    measure_means,
-    measure_shares,
-)
+from sotdd.measure.permutations import Permutations
+from sotdd.measure.statistics import ORDERS, LabelNames, Statistic, combine_statistics
 from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
 from sotdd.projections.recipe import Projections
 
@@ -50,9 +39,6 @@ if TYPE_CHECKING:
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
 # choice is no source of error here, and every one of them costs as much as all permutations together.
 DRAWING = Drawing(n_projections=128)
-
-# The distances of this many splits, the data included, are shown beside the verdict.
-_SHOWN = 100
 
 # A first look takes this many permutations; where they give such a p-value, the others could change no verdict.
 _FIRST_LOOK = 99
@@ -232,98 +218,42 @@ def permute(
         most = max(_LATE_LOOK, math.ceil(1 / (_SPENT * level)) - 1)
         spent = 1 / (most + 1) if 2 * most < n_permutations else 0.0
         looks = [*_LOOKS, *([(most, _SETTLED_LATE)] if spent else [])]
-    known: list[NDArray[np.float64]] = []
+    measured = Permutations(
+        pair, projections, p, seed, engine, label_names=label_names, judged_by=judged_by, columns=columns
+    )
     for look, settled in looks if n_permutations > 4 * _FIRST_LOOK else ():
-        first, known = _look(
-            pair, projections, p, look, seed, engine, known,
-            label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
-        )  # fmt: skip
+        measured.draw(1 + look, lambda done: report(done, 1 + n_permutations))
+        first = _judge(measured, judged_by, remarks)
         if first.p_value >= settled or first.p_value <= spent:
             return first
-    found, _ = _look(
-        pair, projections, p, n_permutations, seed, engine, known,
-        label_names=label_names, judged_by=judged_by, columns=columns, remarks=remarks, report=report,
-    )  # fmt: skip
-    return replace(found, spent=spent)
+    measured.draw(1 + n_permutations, lambda done: report(done, 1 + n_permutations))
+    return _judge(measured, judged_by, remarks, spent)
 
 
-def _look(
-    pair: Sequence[Points],
-    projections: Projections,
-    p: float,
-    n_permutations: int,
-    seed: int,
-    engine: Engine,
-    known: Sequence[NDArray[np.float64]],
-    *,
-    label_names: LabelNames,
-    judged_by: Statistic,
-    columns: Pooled | None,
-    remarks: Remarks,
-    report: Report,
-) -> tuple[TwoSampleTest, list[NDArray[np.float64]]]:
-    """The test by this many permutations, and what they cost; ``known`` is what the first of them cost."""
-    count = projections.n_projections
-    plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
-    plan = replace(plan, actual=True, n_projections=count)
-    near = replace(plan, near=FARTHEST, orders=ORDERS)
-    aspects = {"labels": near, "features": replace(near, labels=False)}
-    if judged_by == "distance":
-        aspects = {}
-    elif plan.n_classes == 1:
-        del aspects["labels"]
-    # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
-    plans = [replace(plan, count=min(plan.count, _SHOWN)) if aspects else plan, *aspects.values()]
-    resample, kept = Resample(plans, engine, count, report, known), _KeepRows()
-    run(pair, projections, engine, [resample, kept] if aspects else [resample])
-    shown, *of_aspects = costs_of_plans = resample.costs()
-    rooted = find_distances(shown[:, :, 0], p)
-    statistics = {
-        f"{aspect}, order {order:g}": balance_costs(costs[:, :, column])
-        for aspect, costs in zip(aspects, of_aspects, strict=True)
-        for column, order in enumerate(ORDERS)
-    }
-    outstanding, largest = rooted, {}
-    if not aspects:
-        statistics["distance"] = rooted
-    else:
-        rows, members = np.concatenate(kept.rows), draw_members(plan)
-        statistics["means"] = measure_means(rows, members)
-        if label_names == "match" and plan.n_classes > 1:
-            statistics["classes by name"] = measure_class_means(rows, plan.codes, members)
-            statistics[SHARES] = measure_shares(plan.codes, members)
-        largest = measure_largest(columns, rows, members)
-        outstanding = combine_statistics(statistics, largest)
-    found = TwoSampleTest(
-        distance=float(rooted[0]),
-        null_distances=rooted[1:],
+def _judge(measured: Permutations, judged_by: Statistic, remarks: Remarks, spent: float = 0.0) -> TwoSampleTest:
+    """The test by the permutations that were measured."""
+    distances, statistics, largest = measured.distances, measured.statistics, measured.largest
+    outstanding = combine_statistics(statistics, largest) if statistics else distances
+    statistics = statistics or {"distance": distances}
+    return TwoSampleTest(
+        distance=float(distances[0]),
+        null_distances=distances[1:],
         statistic=float(outstanding[0]),
         null=outstanding[1:],
         judged_by=judged_by,
-        p=p,
-        n_points=plan.sizes,
-        n_projections=count,
-        fingerprint=projections.fingerprint,
+        p=measured.p,
+        n_points=measured.plan.sizes,
+        n_projections=measured.projections.n_projections,
+        fingerprint=measured.projections.fingerprint,
         remarks=remarks,
         aspects={name: float(np.mean(_reach(values, values[0]))) for name, values in {**statistics, **largest}.items()},
+        spent=spent,
     )
-    return found, costs_of_plans
 
 
 def _reach(values: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
     """Which values are as large, but for rounding: splits that are alike must not differ by the order of sums."""
     return values >= least - _ROUNDING * float(np.std(values))
-
-
-class _KeepRows(Collector):
-    """Keeps the projections of all points, far ones brought near."""
-
-    def __init__(self) -> None:
-        self.rows: list[NDArray[np.float32]] = []
-
-    def before_sorting(self, chunk: Projected) -> None:
-        """Keep one chunk."""
-        self.rows.append(chunk.pool((0, 1), FARTHEST).values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,10 @@ from sotdd.compute.cpu.rows import (
     scale_rows,
     sort_classes,
     sort_rows,
-    split_costs,
     sum_points,
     sum_share,
 )
+from sotdd.compute.cpu.splits import split_costs
 from sotdd.compute.cpu.workers import Draws, Workers
 from sotdd.compute.engine import (
     LARGEST_TERM,
@@ -48,7 +48,7 @@ from sotdd.compute.engine import (
 from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.quantiles import part_means, row_losses
-from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
+from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
@@ -183,9 +183,9 @@ class CpuEngine:
         """Do one piece of work per item: side by side where there are many, else each on all threads."""
         list((self.workers.each if len(items) >= self.workers.count else map)(function, items))
 
-    def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> Doubles:
+    def split_costs(self, pool: Pool, plan: Plan, marks: Marks) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
-        return split_costs(pool, plan, numbers, self.workers)
+        return split_costs(pool, plan, marks, self.workers)
 
     def join_points(self, rows: Sequence[Rows]) -> Rows:
         """The points of several datasets one after another."""

@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.compute.cpu.workers import Workers
-from sotdd.compute.engine import ByClass, Points, PointSums, Pool, Seen
-from sotdd.compute.kernels import couplings
+from sotdd.compute.engine import ByClass, Points, PointSums, Seen
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
-from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
-from sotdd.compute.resampling import Plan, Side
+from sotdd.compute.kernels.rows import SHORT_ROW
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
@@ -110,59 +107,6 @@ def sort_rows(rows: Rows) -> None:
 def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
     """Sort the values of each class within every row."""
     kernels.sort_classes(rows.view(np.uint32), offsets)
-
-
-# ------------------------------------------------------------------ the sides of splits
-
-
-def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDArray[np.float64]:
-    """W_p^p (B, S, orders) between the two sides of some ways of a plan, for each of its orders p.
-
-    Threads take a split each, or a share of its rows where there are few splits, and draw it
-    themselves, so that no more splits are held than threads are at work.
-    """
-    overlaps, orders = Overlaps.of(*plan.sizes), np.array(plan.orders)
-    costs, terms = np.empty((len(pool.rows), len(numbers), len(orders))), pool.terms
-    shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(numbers)) if workers.free > 1 else 1)
-
-    def work(item: tuple[int, slice]) -> None:
-        at, share = item
-        sides, drawn = plan.draw(numbers[at]), terms.part(share)
-        if isinstance(drawn, Polynomials):
-            left, right = (side.offsets for side in sides)
-            index, offsets = np.concatenate([side.index for side in sides]), np.append(left, left[-1] + right[1:])
-            how = index, offsets, plan.sizes[0], drawn.weights, drawn.coefficients, drawn.limit
-            kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, at])
-            return
-        size = max(1, ITEM_VALUES // len(overlaps.width))
-        for start in range(share.start, share.stop, size):
-            part = slice(start, min(start + size, share.stop))
-            a, b = (_sort_side(pool.rows[part], side, terms.part(part)) for side in sides)
-            for column, p in enumerate(plan.orders):
-                costs[part, at, column] = transport_rows(a, b, p, overlaps)
-
-    if plan.labels:
-        workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
-    else:  # sides of points in order are in order
-        (values, order), marks = pool.ranked, np.stack(workers.each(plan.mark_sides, numbers))
-        how = marks, *overlaps, orders
-        parts = _share_rows(len(values), 2 * workers.free)
-        workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)
-    return costs
-
-
-def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:
-    """Sorted data point projections of the points of one side."""
-    rows = np.take(source, side.index, axis=1)
-    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
-    sort_rows(rows)
-    return rows
-
-
-def _share_rows(count: int, wanted: int) -> list[slice]:
-    """Cut ``count`` rows into about ``wanted`` shares."""
-    size = -(-count // min(wanted, count))
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 # ------------------------------------------------------------------ how datasets lie in memory

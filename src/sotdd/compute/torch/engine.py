@@ -32,7 +32,7 @@ from sotdd.compute.engine import (
     describe_overflow,
 )
 from sotdd.compute.kernels.quantiles import row_losses
-from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
+from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Layout, Rows, copy_array
@@ -251,14 +251,14 @@ class TorchEngine:
         """Do one piece of work per item, one after another: each fills the device."""
         list(map(function, items))
 
-    def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
+    def split_costs(self, pool: Pool, plan: Plan, marks: Marks) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
         try:
-            return verbs.split_costs(pool, plan, numbers)
+            return verbs.split_costs(pool, plan, marks)
         except torch.OutOfMemoryError as error:
             middle = _halve(len(pool.rows), self.device, error)
             halves = slice(0, middle), slice(middle, None)
-            return torch.cat([self.split_costs(pool.part(half), plan, numbers) for half in halves])
+            return torch.cat([self.split_costs(pool.part(half), plan, marks) for half in halves])
 
     def join_points(self, rows: Sequence[Rows]) -> Rows:
         """The points of several datasets one after another."""

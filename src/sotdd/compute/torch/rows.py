@@ -17,7 +17,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.compute.engine import ClassMoments, Points, Pool
 from sotdd.compute.kernels.rows import Overlaps
-from sotdd.compute.resampling import Plan, Side
+from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
@@ -232,12 +232,12 @@ def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
     return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
 
 
-def split_costs(pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
+def split_costs(pool: Pool, plan: Plan, marks: Marks) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p."""
     costs, terms = [], Terms.of(pool.terms, pool.rows.device)
     together = max(1, _SPLIT_VALUES // (len(pool.rows) * sum(plan.sizes)))
-    for start in range(0, len(numbers), together):
-        drawn = [plan.draw(number) for number in numbers[start : start + together]]
+    for start in range(0, len(marks), together):
+        drawn = [plan.list_sides(marked) for marked in marks[start : start + together]]
         a, b = (
             _sort_sides(pool, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
         )  # (B · S, n) and (B · S, m)

@@ -1,0 +1,95 @@
+"""The sides of splits on a processor: point by point, or in cells where a pool is large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.compute.cpu.rows import ITEM_VALUES, Doubles, Rows, find_class_terms, sort_rows
+from sotdd.compute.cpu.workers import Workers
+from sotdd.compute.engine import Pool
+from sotdd.compute.kernels import cells as cell_kernels
+from sotdd.compute.kernels import couplings
+from sotdd.compute.kernels import rows as kernels
+from sotdd.compute.kernels.rows import Overlaps, transport_rows
+from sotdd.compute.resampling import Marks, Plan, Side
+from sotdd.projections.moments import LabelTerms, Polynomials
+
+
+def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArray[np.float64]:
+    """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p.
+
+    Threads take a share of the rows, or a split each where labels count and points are not in cells.
+    """
+    costs, terms, orders = np.empty((len(pool.rows), len(marks), len(plan.orders))), pool.terms, np.array(plan.orders)
+    parts = _share_rows(len(pool.rows), 2 * workers.free if workers.free > 1 else 1)
+    if plan.cells is not None and (isinstance(terms, Polynomials) or not plan.labels):
+        _split_cells(pool, plan, marks, parts, workers, costs)
+        return costs
+    overlaps = Overlaps.of(*plan.sizes)
+
+    def work(item: tuple[int, slice]) -> None:
+        at, share = item
+        sides, drawn = plan.list_sides(marks[at]), terms.part(share)
+        if isinstance(drawn, Polynomials):
+            left, right = (side.offsets for side in sides)
+            index, offsets = np.concatenate([side.index for side in sides]), np.append(left, left[-1] + right[1:])
+            how = index, offsets, plan.sizes[0], drawn.weights, drawn.coefficients, drawn.limit
+            kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, at])
+            return
+        size = max(1, ITEM_VALUES // len(overlaps.width))
+        for start in range(share.start, share.stop, size):
+            part = slice(start, min(start + size, share.stop))
+            a, b = (_sort_side(pool.rows[part], side, terms.part(part)) for side in sides)
+            for column, p in enumerate(plan.orders):
+                costs[part, at, column] = transport_rows(a, b, p, overlaps)
+
+    if plan.labels:
+        shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(marks)) if workers.free > 1 else 1)
+        workers.each(work, [(at, share) for at in range(len(marks)) for share in shares])
+    else:  # sides of points in order are in order
+        (values, order), how = pool.ranked, (marks, *overlaps, orders)
+        workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)
+    return costs
+
+
+def _split_cells(
+    pool: Pool, plan: Plan, marks: Marks, parts: Sequence[slice], workers: Workers, costs: Doubles
+) -> None:
+    """Write the costs (B, S, orders) of sides that are counted in cells, which are made once."""
+    assert plan.cells is not None
+    count, (offsets, edges, firsts), terms = len(pool.rows), plan.cells, pool.terms
+    weights, coefficients, cut = np.ones(count), np.zeros((count, 1)), np.inf
+    if plan.labels and isinstance(terms, Polynomials):
+        weights, coefficients, cut = terms.weights, terms.coefficients, terms.limit
+    is_new, shape = plan not in pool.cells, (count, len(edges) - 1)
+    if is_new:
+        of_points = np.empty(pool.rows.shape, np.uint16)
+        pool.cells[plan] = of_points, np.empty(shape), np.empty(shape), np.empty(shape, np.int32)
+    made, few_side = pool.cells[plan], int(plan.sizes[1] < plan.sizes[0])
+    few = np.stack(workers.each(lambda marked: np.flatnonzero(marked == few_side).astype(np.int32), marks))
+
+    def work(part: slice) -> None:
+        here = [values[part] for values in made]
+        if is_new:
+            how = plan.grouped, offsets, edges, firsts, coefficients[part], cut
+            cell_kernels.make_cells(pool.rows[part], *how, *here)
+        cell_kernels.split_cells(*here, firsts, few, weights[part], np.array(plan.orders), costs[part])
+
+    workers.each(work, parts)
+
+
+def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:
+    """Sorted data point projections of the points of one side."""
+    rows = np.take(source, side.index, axis=1)
+    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
+    sort_rows(rows)
+    return rows
+
+
+def _share_rows(count: int, wanted: int) -> list[slice]:
+    """Cut ``count`` rows into about ``wanted`` shares."""
+    size = -(-count // min(wanted, count))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -55,14 +55,14 @@ _Item = TypeVar("_Item")
 # Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
 _FIRST_CHUNK = 16 * BLOCK
 _LARGE_TURN = 64 * BLOCK
-# Blocks that one thread draws at a time: a whole chunk, which would have to be put together from smaller parts.
-_TOGETHER = 32
+# Blocks that one thread draws at a time: as many as share a turn of up to 1,024 features.
+_TOGETHER = 16
 # Bytes that are copied to the host faster through pinned memory; less of it is not worth holding on to.
 _WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Chunks whose projections are drawn, or being drawn, when one is begun.
-_DRAWN_AHEAD = 6
+_DRAWN_AHEAD = 3
 
 
 @dataclass(frozen=True, eq=False)

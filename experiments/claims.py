@@ -194,7 +194,7 @@ def _tiny(results: Path) -> Iterator[Claim]:
         verdict, here = judge(found[gain], sign=-1), f"ρ {found[gain]}"
         if verdict == "confirmed":
             verdict = verdict if abs(found[gain].value) >= _STRONG else "weaker"
-            here += f", which hangs on this gain: by all four that there are {every[0]:.2f} to {every[-1]:.2f}"
+            here += f", which hangs on this gain: by all four gains {every[0]:.2f} to {every[-1]:.2f}"
         claim = f"s-OTDD correlates strongly with the gain in Split Tiny-ImageNet {what}"
         yield Claim("6", claim, here, verdict)
 

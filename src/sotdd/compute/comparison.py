@@ -220,13 +220,8 @@ class Comparison:
         for start in range(0, len(self._pairs), _TOGETHER):
             some = range(start, min(start + _TOGETHER, len(self._pairs)))
             for number, mean in zip(some, seen.estimate(some), strict=True):
-                (i, j), value = self._pairs[number], mean.take_root(self._p)[0]
-                costs = seen.costs[number] * seen.importance if splits else None
-                noise = None if costs is None else NoiseFloor.of(splits[number], costs, self._p, value)
-                known = [halves[side] for side in (i, j) if side in halves]
-                sizes = self._datasets[i].n_points, self._datasets[j].n_points
-                sampling = NoiseFloor.of_halves(known, sizes, self._p, value)
-                found[i, j] = self._conclude_pair(number, mean, recipe, method, noise=noise, sampling=sampling)
+                floors = self._find_floors(number, mean, splits, halves)
+                found[self._pairs[number]] = self._conclude_pair(number, mean, recipe, method, *floors)
         return found
 
     def _split_points(self, importance: Doubles) -> tuple[list[Doubles], dict[int, tuple[int, Doubles]]]:
@@ -241,8 +236,26 @@ class Comparison:
         }
         return costs[:count], halves
 
+    def _find_floors(
+        self, number: int, mean: Estimate, splits: list[Doubles], halves: dict[int, tuple[int, Doubles]]
+    ) -> tuple[NoiseFloor | None, NoiseFloor | None]:
+        """What the splits of one pair, and the halves of its datasets, say of noise."""
+        seen, pair, value = self._costs, self._pairs[number], mean.take_root(self._p)[0]
+        known = [halves[side] for side in pair if side in halves]
+        n, m = (self._datasets[side].n_points for side in pair)
+        sampling = NoiseFloor.of_halves(known, (n, m), self._p, value)
+        if not splits:
+            return None, sampling
+        return NoiseFloor.of(splits[number], seen.costs[number] * seen.importance, self._p, value), sampling
+
     def _conclude_pair(
-        self, number: int, mean: Estimate, projections: Projections, method: str, **floors: NoiseFloor | None
+        self,
+        number: int,
+        mean: Estimate,
+        projections: Projections,
+        method: str,
+        noise: NoiseFloor | None,
+        sampling: NoiseFloor | None,
     ) -> Distance:
         """The distance of one pair by its number."""
         seen, (first, second) = self._costs, (self._datasets[side] for side in self._pairs[number])
@@ -250,7 +263,7 @@ class Comparison:
         return estimate_distance(
             first, second, seen.costs[number], self._p, weights=seen.weights, known=mean, remarks=remarks,
             method=method, fingerprint=projections.fingerprint, scaler=projections.scaler, columns=projections.columns,
-            **floors,
+            noise=noise, sampling=sampling,
         )  # fmt: skip
 
 

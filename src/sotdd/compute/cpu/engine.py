@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.threads import Workers
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,
@@ -32,7 +33,7 @@ from sotdd.compute.cpu.rows import (
     sum_points,
     sum_share,
 )
-from sotdd.compute.cpu.workers import Draws, Workers
+from sotdd.compute.cpu.workers import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
@@ -257,24 +258,26 @@ class CpuEngine:
         if isinstance(drawn, Directions):
             with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        fresh = [layout for layout in layouts if layout.twin is None and isinstance(layout.data, LabelledData)]
+        fresh: list[tuple[LabelledData, Rows]] = []
         for layout in layouts:
             if isinstance(layout.data, ProjectedPoints):
                 layout.rows[:count] = layout.data.rows[here]
-        total = sum(count * layout.data.n_points * layout.data.n_features for layout in fresh)
+            elif layout.twin is None:
+                fresh.append((layout.data, layout.rows[:count]))
+        total = sum(count * data.n_points * data.n_features for data, _ in fresh)
         products = self._size_item(total, _ITEM_PRODUCTS)
-        items: list[tuple[Layout, list[slice]]] = []
-        for layout in fresh:
-            blocks = layout.data.blocks()
-            size = max(1, products // (count * layout.data.n_features * (blocks[0].stop - blocks[0].start)))
-            items += [(layout, blocks[first : first + size]) for first in range(0, len(blocks), size)]
+        items: list[tuple[LabelledData, Rows, list[slice]]] = []
+        for data, rows in fresh:
+            blocks = data.blocks()
+            size = max(1, products // (count * data.n_features * (blocks[0].stop - blocks[0].start)))
+            items += [(data, rows, blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
-        def work(item: tuple[Layout, list[slice]]) -> None:
-            layout, blocks = item
-            first, data = blocks[0].start, layout.data
+        def work(item: tuple[LabelledData, Rows, list[slice]]) -> None:
+            data, rows, blocks = item
+            first = blocks[0].start
             points = scale_rows(data.rows(slice(first, blocks[-1].stop)), scaler, data.name)
             for block in blocks:
-                project(points[block.start - first : block.stop - first], drawn, tile, layout.rows[:count], block)
+                project(points[block.start - first : block.stop - first], drawn, tile, rows, block)
 
         self.workers.each(work, items)
         for layout in layouts:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from sotdd.basics.threads import Workers as Workers
+from sotdd.basics.threads import Workers
 from sotdd.projections.draws import BLOCK, Block, FurtherDraws, Laws
 from sotdd.projections.moments import Moments
 from sotdd.projections.recipe import Projections
@@ -43,7 +43,8 @@ class Draws:
         """Begin to draw some projections, those that follow on what was begun last."""
         name = self._name(part)
         kept = _kept.get(name)
-        more, size = (self.more, self._size) if kept is None else (0, part.stop - part.start)
+        alone = kept is not None or self._workers.count == 1
+        more, size = 0 if kept else self.more, part.stop - part.start if alone else self._size
         starts, draw = range(part.start, part.stop, size), self.projections.draw
         futures = [self._workers.submit(draw, start, min(start + size, part.stop), more) for start in starts]
         self._begun.append((futures, name, kept))

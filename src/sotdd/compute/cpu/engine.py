@@ -20,7 +20,6 @@ from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,
     Layout,
-    Made,
     Rows,
     find_class_terms,
     fit_chunk,
@@ -233,20 +232,21 @@ class CpuEngine:
     def _sort(self, layouts: list[Layout], here: slice, block: Block) -> Sorted:
         """Turn feature projections of every dataset into sorted data point projections."""
         further = self._make_draws(block, max((layout.degree for layout in layouts), default=0))
-        made = [Made.room_for(layout, len(block), further.shape[2]) for layout in layouts]
+        terms = [np.empty((len(block), len(layout.offsets) - 1)) for layout in layouts]
+        controlled = [len(block) if layout.degree else 0 for layout in layouts]
+        places = [np.empty((count, further.shape[2], 2)) for count in controlled]
+        controls = [np.empty((count, 5)) for count in controlled]
         values = self._size_item(len(block) * sum(layout.data.n_points for layout in layouts), ITEM_VALUES)
         parts = [
-            (layout, found, part)
-            for layout, found in zip(layouts, made, strict=True)
+            (layout, part, [found[part] for found in made])
+            for layout, *made in zip(layouts, terms, places, controls, strict=True)
             for part in _cut_rows(len(block), layout.data.n_points, min(values, _MOST_VALUES))
         ]
         self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
         rows = [layout.rows[: len(block)] for layout in layouts]
-        for layout, seen, found in zip(layouts, rows, made, strict=True):
-            _refuse_lost_rows(layout, seen, found.terms, block.terms, here.start)
-        controlled = [found for found in made if len(found.values)]
-        places, controls = [found.places for found in controlled], [found.values for found in controlled]
-        return Sorted(here, rows, block, [found.terms for found in made], places, controls)
+        for layout, seen, found in zip(layouts, rows, terms, strict=True):
+            _refuse_lost_rows(layout, seen, found, block.terms, here.start)
+        return Sorted(here, rows, block, terms, *([one for one in found if len(one)] for found in (places, controls)))
 
     def _size_item(self, total: int, least: int) -> int:
         """How much of some work a thread takes at a time: each comes back for more a few times."""
@@ -301,14 +301,15 @@ def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slic
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _finish(layout: Layout, made: Made, part: slice, block: Block, further: Doubles, start: int) -> None:
+def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, further: Doubles, start: int) -> None:
     """Turn some rows of feature projections into sorted data point projections, and write the class terms.
 
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
-    rows, terms, drawn, fused = layout.rows[part], made.terms[part], block.terms, isinstance(block.terms, Polynomials)
+    rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
+    fused = isinstance(drawn, Polynomials)
     how = layout.order, layout.offsets, drawn.limit, layout.degree, further[part]
-    out = rows, made.places[part], made.values[part], terms if fused else terms[:, :0]
+    out = rows, places, values, terms if fused else terms[:, :0]
     moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out)
     if not fused:
         drawn = drawn.part(part)

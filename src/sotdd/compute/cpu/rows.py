@@ -182,23 +182,6 @@ class Layout:
     twin: int | None  # an earlier dataset with the same features, if there is one
 
 
-@dataclass(frozen=True, eq=False)
-class Made:
-    """What is made of a dataset under one chunk beside its rows, as `Sorted` has it."""
-
-    terms: Doubles  # (B, C)
-    places: Doubles  # (B, 1 + J, 2), and
-    values: Doubles  # (B, 5); both empty where nobody asks
-
-    @classmethod
-    def room_for(cls, layout: Layout, count: int, draws: int) -> Made:
-        """Room for this many projections, with so many draws of label terms each."""
-        controlled = count if layout.degree else 0
-        return cls(
-            np.empty((count, len(layout.offsets) - 1)), np.empty((controlled, draws, 2)), np.empty((controlled, 5))
-        )
-
-
 def lay_out(datasets: Sequence[Seen], chunk: int, degree: int) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []

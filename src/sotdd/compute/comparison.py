@@ -30,6 +30,7 @@ from sotdd.projections.recipe import Projections
 Doubles = NDArray[np.float64]
 Pairs = Sequence[tuple[int, int]]
 Distances = dict[tuple[int, int], Distance]
+_Halves = dict[int, tuple[int, Doubles]]
 
 # What the controls of a dataset are made of takes this many numbers under every projection.
 _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
@@ -220,16 +221,10 @@ class Comparison:
         for start in range(0, len(self._pairs), _TOGETHER):
             some = range(start, min(start + _TOGETHER, len(self._pairs)))
             for number, mean in zip(some, seen.estimate(some), strict=True):
-                (i, j), value = self._pairs[number], mean.take_root(self._p)[0]
-                costs = seen.costs[number] * seen.importance if splits else None
-                noise = None if costs is None else NoiseFloor.of(splits[number], costs, self._p, value)
-                known = [halves[side] for side in (i, j) if side in halves]
-                sizes = self._datasets[i].n_points, self._datasets[j].n_points
-                sampling = NoiseFloor.of_halves(known, sizes, self._p, value)
-                found[i, j] = self._conclude_pair(number, mean, recipe, method, noise=noise, sampling=sampling)
+                found[self._pairs[number]] = self._conclude_pair(number, mean, recipe, method, splits, halves)
         return found
 
-    def _split_points(self, importance: Doubles) -> tuple[list[Doubles], dict[int, tuple[int, Doubles]]]:
+    def _split_points(self, importance: Doubles) -> tuple[list[Doubles], _Halves]:
         """Of each pair, what its splits cost (B, S); of each dataset, its size and how far its halves are apart."""
         if self._resample is None:
             return [], {}
@@ -242,15 +237,20 @@ class Comparison:
         return costs[:count], halves
 
     def _conclude_pair(
-        self, number: int, mean: Estimate, projections: Projections, method: str, **floors: NoiseFloor | None
+        self, number: int, mean: Estimate, projections: Projections, method: str, splits: list[Doubles], halves: _Halves
     ) -> Distance:
         """The distance of one pair by its number."""
-        seen, (first, second) = self._costs, (self._datasets[side] for side in self._pairs[number])
+        seen, pair, p = self._costs, self._pairs[number], self._p
+        (first, second), value = (self._datasets[side] for side in pair), mean.take_root(p)[0]
+        costs = seen.costs[number] * seen.importance if splits else None
+        noise = None if costs is None else NoiseFloor.of(splits[number], costs, p, value)
+        known = [halves[side] for side in pair if side in halves]
+        sampling = NoiseFloor.of_halves(known, (first.n_points, second.n_points), p, value)
         remarks = (*seen.remark_on_precision(number), *remark_on_features([first, second], projections))
         return estimate_distance(
             first, second, seen.costs[number], self._p, weights=seen.weights, known=mean, remarks=remarks,
             method=method, fingerprint=projections.fingerprint, scaler=projections.scaler, columns=projections.columns,
-            **floors,
+            noise=noise, sampling=sampling,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.display import Report
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData

@@ -229,7 +229,7 @@ class SketchBuilder:
 
         The counted values lack the label terms (L, C), which are added here.
         """
-        from sotdd.compute.cpu.workers import Workers
+        from sotdd.basics.threads import Workers
 
         values = self.sums["values"]
         groups = [values.by_class[label]["values"] for label in self.classes]

@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.threads import Workers
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,
     Layout,
-    Made,
     Rows,
     find_class_terms,
     fit_chunk,
@@ -32,7 +32,7 @@ from sotdd.compute.cpu.rows import (
     sum_share,
 )
 from sotdd.compute.cpu.splits import split_costs
-from sotdd.compute.cpu.workers import Draws, Workers
+from sotdd.compute.cpu.workers import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
@@ -222,20 +222,21 @@ class CpuEngine:
     def _sort(self, layouts: list[Layout], here: slice, block: Block) -> Sorted:
         """Turn feature projections of every dataset into sorted data point projections."""
         further = _find_draws(block, max((layout.degree for layout in layouts), default=0))
-        made = [Made.room_for(layout, len(block), further.shape[2]) for layout in layouts]
+        terms = [np.empty((len(block), len(layout.offsets) - 1)) for layout in layouts]
+        controlled = [len(block) if layout.degree else 0 for layout in layouts]
+        places = [np.empty((count, further.shape[2], 2)) for count in controlled]
+        controls = [np.empty((count, 5)) for count in controlled]
         values = self._size_item(len(block) * sum(layout.data.n_points for layout in layouts), ITEM_VALUES)
         parts = [
-            (layout, found, part)
-            for layout, found in zip(layouts, made, strict=True)
+            (layout, part, [found[part] for found in made])
+            for layout, *made in zip(layouts, terms, places, controls, strict=True)
             for part in _cut_rows(len(block), layout.data.n_points, min(values, _MOST_VALUES))
         ]
         self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
         rows = [layout.rows[: len(block)] for layout in layouts]
-        for layout, seen, found in zip(layouts, rows, made, strict=True):
-            _refuse_lost_rows(layout, seen, found.terms, block.terms, here.start)
-        controlled = [found for found in made if len(found.values)]
-        places, controls = [found.places for found in controlled], [found.values for found in controlled]
-        return Sorted(here, rows, block, [found.terms for found in made], places, controls)
+        for layout, seen, found in zip(layouts, rows, terms, strict=True):
+            _refuse_lost_rows(layout, seen, found, block.terms, here.start)
+        return Sorted(here, rows, block, terms, *([one for one in found if len(one)] for found in (places, controls)))
 
     def _size_item(self, total: int, least: int) -> int:
         """How much of some work a thread takes at a time: each comes back for more a few times."""
@@ -247,24 +248,26 @@ class CpuEngine:
         if isinstance(drawn, Directions):
             with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        fresh = [layout for layout in layouts if layout.twin is None and isinstance(layout.data, LabelledData)]
+        fresh: list[tuple[LabelledData, Rows]] = []
         for layout in layouts:
             if isinstance(layout.data, ProjectedPoints):
                 layout.rows[:count] = layout.data.rows[here]
-        total = sum(count * layout.data.n_points * layout.data.n_features for layout in fresh)
+            elif layout.twin is None:
+                fresh.append((layout.data, layout.rows[:count]))
+        total = sum(count * data.n_points * data.n_features for data, _ in fresh)
         products = self._size_item(total, _ITEM_PRODUCTS)
-        items: list[tuple[Layout, list[slice]]] = []
-        for layout in fresh:
-            blocks = layout.data.blocks()
-            size = max(1, products // (count * layout.data.n_features * (blocks[0].stop - blocks[0].start)))
-            items += [(layout, blocks[first : first + size]) for first in range(0, len(blocks), size)]
+        items: list[tuple[LabelledData, Rows, list[slice]]] = []
+        for data, rows in fresh:
+            blocks = data.blocks()
+            size = max(1, products // (count * data.n_features * (blocks[0].stop - blocks[0].start)))
+            items += [(data, rows, blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
-        def work(item: tuple[Layout, list[slice]]) -> None:
-            layout, blocks = item
-            first, data = blocks[0].start, layout.data
+        def work(item: tuple[LabelledData, Rows, list[slice]]) -> None:
+            data, rows, blocks = item
+            first = blocks[0].start
             points = scale_rows(data.rows(slice(first, blocks[-1].stop)), scaler, data.name)
             for block in blocks:
-                project(points[block.start - first : block.stop - first], drawn, tile, layout.rows[:count], block)
+                project(points[block.start - first : block.stop - first], drawn, tile, rows, block)
 
         self.workers.each(work, items)
         for layout in layouts:
@@ -293,14 +296,15 @@ def _find_draws(block: Block, degree: int) -> Doubles:
     return np.empty((len(block), degree + 2, 0)) if block.draws is None else block.draws
 
 
-def _finish(layout: Layout, made: Made, part: slice, block: Block, further: Doubles, start: int) -> None:
+def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, further: Doubles, start: int) -> None:
     """Turn some rows of feature projections into sorted data point projections, and write the class terms.
 
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
-    rows, terms, drawn, fused = layout.rows[part], made.terms[part], block.terms, isinstance(block.terms, Polynomials)
+    rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
+    fused = isinstance(drawn, Polynomials)
     how = layout.order, layout.offsets, drawn.limit, layout.degree, further[part]
-    out = rows, made.places[part], made.values[part], terms if fused else terms[:, :0]
+    out = rows, places, values, terms if fused else terms[:, :0]
     moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out)
     if not fused:
         drawn = drawn.part(part)

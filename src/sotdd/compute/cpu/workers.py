@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.threads import Workers as Workers
+from sotdd.basics.threads import Workers
 from sotdd.projections.draws import BLOCK, Block, Laws
 from sotdd.projections.moments import Moments
 from sotdd.projections.recipe import Projections
@@ -47,11 +47,11 @@ class Draws:
         """Begin to draw some projections, those that follow on what was begun last."""
         name = self._name(part)
         kept = _kept.get(name)
-        more, size = (self.more, self._size) if kept is None else (0, part.stop - part.start)
-        starts, draw = range(part.start, part.stop, size), self.projections.draw
-        futures = [
-            self._workers.submit(draw, start, min(start + size, part.stop), more, self.degree) for start in starts
-        ]
+        alone = kept is not None or self._workers.count == 1
+        more, size = 0 if kept is not None else self.more, part.stop - part.start if alone else self._size
+        starts = range(part.start, part.stop, size)
+        pieces = [(start, min(start + size, part.stop), more, self.degree) for start in starts]
+        futures = [self._workers.submit(self.projections.draw, *piece) for piece in pieces]
         self._begun.append((futures, name, kept))
 
     def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:

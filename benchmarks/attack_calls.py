@@ -199,7 +199,7 @@ POOLS = {
     **dict.fromkeys(("a", "b", "source", "target", "data", "batch"), DATA),
     **dict.fromkeys(("datasets", "candidates"), SEVERAL),
     **dict.fromkeys(("n_projections", "n_moments", "n_quantiles", "max_points", "n_permutations", "steps",
-                     "max_projections", "k", "dim", "ambient", "levels", "n_bins", "n_reference", "label_dimensions",
+                     "max_projections", "k", "dim", "ambient", "levels", "n_bins",
                      "run_length", "bins", "limit"), COUNTS),
     **dict.fromkeys(("p", "weight", "clamp", "cut", "epsilon", "delta", "level", "rel_tol", "learning_rate",
                      "bandwidth", "reach", "max_label"), NUMBERS),

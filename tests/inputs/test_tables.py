@@ -325,7 +325,7 @@ def test_every_call_matches_by_name(folder, frame, rng):
         "rel_tol": lambda b: sotdd.distance(frame, b, rel_tol=0.2, max_projections=128).value,
         "pairwise": lambda b: sotdd.pairwise({"a": frame, "b": b}, n_projections=64)["a", "b"].value,
         "otdd": lambda b: sotdd.peers.otdd(frame, b, scale="auto").value,
-        "wte": lambda b: sotdd.peers.wte([frame, b], n_reference=20).matrix.values[0, 1],
+        "wte": lambda b: sotdd.peers.wte([frame, b]).matrix.values[0, 1],
         "explain": lambda b: sotdd.explain(frame, b, n_projections=64).distance.value,
         "test": lambda b: sotdd.test(frame, b, n_permutations=9, n_projections=64).statistic,
         "fit": lambda b: float(np.sum(sotdd.Scaler.fit([frame, b]).scale)),

@@ -24,10 +24,10 @@ def test_a_call_shows_its_settings_and_measures_what_distance_does(method):
 
 
 def test_the_task_embedding_is_of_several_datasets():
-    embedded = peers.wte([A, B], n_reference=5)
-    assert embedded.matrix["0", "1"].value == sotdd.distance(A, B, method="wte", n_reference=5).value
-    ranked = sotdd.rank(A, [B, A + 1], method="wte", n_reference=5)
-    assert ranked["0"].value == peers.wte([A, B, A + 1], n_reference=5).matrix["0", "1"].value
+    embedded = peers.wte([A, B])
+    assert embedded.matrix["0", "1"].value == sotdd.distance(A, B, method="wte").value
+    ranked = sotdd.rank(A, [B, A + 1], method="wte")
+    assert ranked["0"].value == peers.wte([A, B, A + 1]).matrix["0", "1"].value
 
 
 def test_chsw_of_features_beyond_float32_is_one_line(rng):

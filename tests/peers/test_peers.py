@@ -57,7 +57,7 @@ def test_chsw_projections(authors, which):
 def test_wte_is_near_the_transport_that_it_stands_for(rng):
     """A shift moves every barycentre by the same vector: the distance is its length, labels apart."""
     x = rng.normal(size=(80, 3))
-    embedded = peers.wte([x, x + np.array([3.0, 0.0, 4.0])], n_reference=80)
+    embedded = peers.wte([x, x + np.array([3.0, 0.0, 4.0])])
     labels_apart = 5.0  # one class each, as far apart as the features, on the label axis
     assert embedded.matrix.values[0, 1] == pytest.approx(math.hypot(5, labels_apart), rel=1e-3)
     gap = np.linalg.norm(embedded.vectors[0] - embedded.vectors[1])
@@ -149,8 +149,6 @@ def test_squares_that_leave_float64_are_told(pair, method, unit):
         (lambda a, b: peers.mmd(a, b, bandwidth=-1), "bandwidth is -1"),
         (lambda a, b: peers.mmd(a, b, bandwidth=1e-200), "leaves float64"),
         (lambda a, b: peers.otdd(a, b, p=700), "costs overflow"),
-        (lambda a, b: peers.chsw(a, b, label_dimensions=0), "label_dimensions is 0"),
-        (lambda a, b: peers.wte([a, b], n_reference=1.5), "n_reference is 1.5"),
         (lambda a, b: peers.frechet(a, b, scale="minmax"), "scale is 'minmax'"),
         (lambda a, b: sotdd.pairwise([a, b], max_points=5), "s-OTDD has no setting max_points"),
     ],

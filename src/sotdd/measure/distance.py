@@ -46,8 +46,6 @@ class MethodSettings(CallSettings, total=False):
     max_points: int | None
     inner: Literal["exact", "gaussian"]
     debias: Literal["difference", "powers"] | None
-    label_dimensions: int
-    n_reference: int
     bandwidth: float | None
 
 

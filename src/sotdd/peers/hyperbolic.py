@@ -9,16 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
 from sotdd.basics.display import Report
 from sotdd.basics.errors import OutOfRange
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.features import slice_pairs
-from sotdd.peers.label_distances import Inner, find_distinct, measure_labels
+from sotdd.peers.label_distances import find_distinct, measure_labels
 from sotdd.peers.points import Distances, Doubles, Pairs, PointSets, peer
 from sotdd.projections.directions import PointMap, unit_rows
 from sotdd.projections.drawing import Drawing
 from sotdd.projections.scaler import Scale
+
+# Of the hyperbolic space that labels are placed in.
+_LABEL_DIMENSIONS = 5
 
 
 @peer
@@ -31,15 +33,13 @@ def chsw(
     n_projections: int = 1000,
     scale: Scale = None,
     seed: int = 0,
-    inner: Inner = "gaussian",
-    label_dimensions: int = 5,
     max_points: int | None = None,
 ) -> Distances:
     """CHSW: sliced Wasserstein on features times labels, which are points of a hyperbolic space.
 
-    Labels become points on the Lorentz model by multidimensional scaling of their distances, and are
-    projected by horospheres. For several datasets, whose labels then share one hyperbolic space, use
-    ``sotdd.pairwise(..., method="chsw")``.
+    Labels become points on the Lorentz model of five dimensions, by multidimensional scaling of the distances of
+    Gaussians fitted to their classes, and are projected by horospheres. For several datasets, whose labels then share
+    one hyperbolic space, use ``sotdd.pairwise(..., method="chsw")``.
 
     Parameters
     ----------
@@ -49,10 +49,6 @@ def chsw(
         As in `otdd`.
     seed
         The seed of the projections, of the sample and of the search for the labels' points.
-    inner
-        How far apart two classes are, as in `otdd`.
-    label_dimensions
-        Dimension of the hyperbolic space.
 
     Examples
     --------
@@ -64,8 +60,8 @@ def chsw(
     """
     loaded = PointSets.load(datasets, scale=scale, seed=seed, max_points=max_points)
     groups = [group for points in loaded.points for group in points.groups]
-    distances = np.sqrt(measure_labels(groups, groups, inner))
-    label_points, unit = embed_labels(distances, check_count(label_dimensions, "label_dimensions"), seed)
+    distances = np.sqrt(measure_labels(groups, groups, "gaussian"))
+    label_points, unit = embed_labels(distances, _LABEL_DIMENSIONS, seed)
     first = np.cumsum([0, *(len(points.classes) for points in loaded.points[:-1])])
     coded = [  # a point is its features, and the number of its class among the classes of all datasets
         LabelledData.of(_to_float32(np.column_stack([points.features, points.codes + start]), points.name), points.name)

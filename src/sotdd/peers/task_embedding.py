@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
 from sotdd.basics.display import Report
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.matrix import DistanceMatrix
@@ -20,6 +19,9 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.peers.label_distances import Inner, find_plan, measure_labels, place_labels
 from sotdd.peers.points import Distances, Doubles, Measured, Pairs, Points, PointSets, check_plan_fits, point_costs
 from sotdd.projections.scaler import Scale
+
+# How many coordinates a label gets, and how many points the reference has.
+_LABEL_DIMENSIONS, _REFERENCE_POINTS = 10, 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +48,13 @@ def wte(
     *,
     scale: Scale = None,
     seed: int = 0,
-    inner: Inner = "gaussian",
-    label_dimensions: int = 10,
-    n_reference: int = 500,
     max_points: int | None = None,
 ) -> TaskEmbeddings:
     """WTE, the Wasserstein task embedding: datasets as vectors.
 
-    Labels get coordinates in R^m by multidimensional scaling of their distances, which are appended to
-    the points; each dataset is transported from one reference, and the displacement is its vector.
+    Labels get ten coordinates by multidimensional scaling of the distances of Gaussians fitted to their classes, which
+    are appended to the points. Each dataset is transported from one reference of 500 points, drawn from a Gaussian with
+    the mean and the standard deviation of the data, and the displacement is its vector.
 
     Parameters
     ----------
@@ -63,32 +63,23 @@ def wte(
         from the distances between all classes of all datasets.
     scale, seed, max_points
         As in `otdd`. The seed also draws the reference.
-    inner
-        How far apart two classes are, as in `otdd`.
-    label_dimensions
-        How many coordinates a label gets.
-    n_reference
-        How many points the reference has, which is drawn from a Gaussian with the mean and the standard
-        deviation of the data.
 
     Examples
     --------
     >>> import numpy as np, sotdd
     >>> x = np.random.default_rng(0).normal(size=(40, 2))
     >>> y = np.arange(40) % 2
-    >>> embedded = sotdd.peers.wte({"here": (x, y), "there": (x + 5, y)}, n_reference=20)
+    >>> embedded = sotdd.peers.wte({"here": (x, y), "there": (x + 5, y)})
     >>> embedded.vectors.shape
-    (2, 240)
-    >>> apart = sotdd.distance((x, y), (x + 5, y), method="wte", n_reference=20)
+    (2, 6000)
+    >>> apart = sotdd.distance((x, y), (x + 5, y), method="wte")
     >>> apart.value == embedded.matrix["here", "there"].value
     True
     """
     opened = open_all(datasets)
     loaded = PointSets.load(opened, scale=scale, seed=seed, max_points=max_points)
-    check_count(label_dimensions, "label_dimensions")
-    check_count(n_reference, "n_reference")
-    clouds = join_label_coordinates(loaded.points, inner, label_dimensions)
-    reference = draw_reference(clouds, n_reference, seed)
+    clouds = join_label_coordinates(loaded.points, "gaussian", _LABEL_DIMENSIONS)
+    reference = draw_reference(clouds, _REFERENCE_POINTS, seed)
     check_plan_fits(len(reference), max(map(len, clouds)), "WTE")
     with Workers() as workers:
         vectors = np.stack(workers.each(lambda cloud: embed(cloud, reference), clouds))  # (N, M, D)

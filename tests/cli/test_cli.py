@@ -91,7 +91,7 @@ def test_a_dataset_of_one_point_through_every_command(tmp_path, monkeypatch, run
     np.savez("two.npz", X=[[3.0]], y=["a"])
     for line in (
         "distance one.npz two.npz", "matrix one.npz two.npz --report page.html", "rank one.npz two.npz",
-        "explain one.npz two.npz", "sketch one.npz -o one.sotdd --n-quantiles 1", "distance one.sotdd two.npz",
+        "explain one.npz two.npz", "sketch one.npz -o one.sotdd", "distance one.sotdd two.npz",
         "test one.npz two.npz --n-permutations 2", "check one.npz two.npz --fail-above 99 --min-points 1",
     ):  # fmt: skip
         code, said, errors = run(*line.split(), *(() if line.endswith("sotdd two.npz") else ("--n-projections", "1")))

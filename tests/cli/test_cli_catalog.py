@@ -45,8 +45,8 @@ def test_sketch_and_distance(files, run):
 def test_sketch_options(files, run):
     whole = json.loads(run("sketch", "a.npz", "-o", "a.sotdd", "--json")[1])
     assert whole["name"] == "a.npz"
-    few = json.loads(run("sketch", "b.npz", "-o", "b.sotdd", "--n-quantiles", "16", "--like", "a.sotdd", "--json")[1])
-    assert (few["n_quantiles"], few["fingerprint"]) == (16, whole["fingerprint"])
+    like = json.loads(run("sketch", "b.npz", "-o", "b.sotdd", "--like", "a.sotdd", "--json")[1])
+    assert (like["n_quantiles"], like["fingerprint"]) == (384, whole["fingerprint"])
     source = "named.npz::features=points,label=kind"
     assert json.loads(run("sketch", source, "-o", "n.sotdd", "--json")[1])["n_points"] == 50
     by_option = run("sketch", "named.npz", "--features", "points", "--label", "kind", "-o", "n.sotdd", "--json")

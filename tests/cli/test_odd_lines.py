@@ -27,7 +27,7 @@ WORDS = [
     "odd.csv::label=x",
     "--n-projections", "--seed", "--p", "--label", "--features", "--label-law", "--noise-floor",
     "--method", "--device", "--csv", "--json", "--quiet", "--n-permutations", "--max-points",
-    "--top", "--like", "--n-quantiles", "-o", "out.sotdd", "--report", "out.html", "--fail-above", "-k",
+    "--top", "--like", "-o", "out.sotdd", "--report", "out.html", "--fail-above", "-k",
     "--p-value",
     "--", "-", "", "0", "1", "3", "-1", "nan", "inf", "1e400", "99999999999999999999", "cpu", "otdd", "frechet",
     "plain", "quantiles", "X", "y", "x", "--help", "--version", "[bold]", "\x00", "é", "../", "/",

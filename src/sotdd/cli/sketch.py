@@ -39,10 +39,6 @@ def sketch_command(
         str | None,
         typer.Option(help="A sketch or a catalog to compare with later: its projections and scaling are used."),
     ] = None,
-    n_quantiles: Annotated[
-        int | None,
-        typer.Option(help="How many numbers to keep of each projection.", show_default="384, or as in --like"),
-    ] = None,
 ) -> None:
     """Keep what comparisons need of a dataset in one small file, without its points."""
     o.refuse_output(output, o.SKETCH, "data")
@@ -51,12 +47,9 @@ def sketch_command(
     source = open_data(data, asked, "to sketch")
     if source.name == data:
         source = replace(source, name=Path(SourceText.parse(data).path).name)
-    from sotdd.sketches.quantiles import check_quantiles
     from sotdd.sketches.sketching import sketch_opened
 
     projections, levels = _find_recipe(like, source, asked.drawing)
-    if n_quantiles is not None:
-        levels = check_quantiles(n_quantiles)
     made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
     made.save(output)
     _print_made(output, made, source.remarks, asked, unlike=like is None)
@@ -76,7 +69,7 @@ def _print_made(file: str, made: Sketch, remarks: Sequence[Remark], asked: o.Ask
 
 
 def _find_recipe(like: str | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:
-    """The projections, and which quantiles to keep unless the user says how many."""
+    """The projections, and which quantiles to keep."""
     import sotdd
     from sotdd.sketches.quantiles import QUANTILES, Levels
     from sotdd.sketches.sketching import require_projections

@@ -4,8 +4,8 @@
 (ε, δ)-differentially private: of neighbours, no set of results is more than exp(ε) times as likely with one as with the
 other, but for δ.
 
-**Every bound holds for any row whatever**: rows are bounded here, not trusted. Projected values beyond ±``reach`` count
-in the outermost bins. The label polynomials of a row, each divided by its root mean square over a normal law, are
+**Every bound holds for any row whatever**: rows are bounded here, not trusted. Projected values beyond five spreads
+count in the outermost bins. The label polynomials of a row, each divided by its root mean square over a normal law, are
 brought back together to a known length, block by block, and rounded to whole steps towards zero.
 
 `sotdd.sketches.noise` says how much noise is added to what.
@@ -21,7 +21,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count, check_positive, describe
+from sotdd.basics.checks import check_positive, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
@@ -42,7 +42,9 @@ from sotdd.sketches.sums import Portion, for_each_portion
 Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-# Bins of each class and projection, from -reach to reach, which are put together before they are released.
+# Projected values count as at most this far from zero, in spreads of scaled data.
+REACH = CUT
+# Bins of each class and projection up to there, which are put together before they are released.
 FINE = 1024
 # Sums of label polynomials are counted in steps of this share of their spread.
 STEP = 2.0**-16
@@ -50,7 +52,8 @@ STEP = 2.0**-16
 _WITHIN = 1 - 2.0**-40
 # How long the label polynomials of a row may be together, in units of their length over a normal law.
 _LABELS, _LONGEST_LABELS = 6.0, 1e4
-_BINS, _MOST_BINS, _MOST_CLASSES = 32, 1 << 14, 100_000
+# More bins would be finer, and noisier.
+_BINS, _MOST_CLASSES = 32, 100_000
 # Rows whose projections all have means below this share of their spread are the ones that the scaler was fitted on.
 _CENTRED = 1e-5
 
@@ -69,13 +72,9 @@ class PrivateBuilder:
         are to be protected: nothing here can hide what they say.
     classes
         All labels that there can be, known in public: which of them occur is protected.
-    reach
-        Projected values beyond ±reach count as at the end. By default 5, which is five spreads of scaled data.
     max_label
         What a row adds to the sums of label polynomials is brought back to this many times their length over a normal
         law. By default 6; a larger one for data with heavy tails, at more noise.
-    n_bins
-        How many bins of each projection are released. More are finer, and noisier.
 
     Examples
     --------
@@ -93,9 +92,7 @@ class PrivateBuilder:
         projections: Projections,
         *,
         classes: Sequence[Hashable],
-        reach: float | None = None,
-        max_label: float | None = None,
-        n_bins: int = _BINS,
+        max_label: float = _LABELS,
     ) -> None:
         if not adds_up(check_projections(projections)):
             raise SotddError(
@@ -104,8 +101,7 @@ class PrivateBuilder:
         load_opendp()  # before hours of counting
         self.projections = projections
         self.classes: tuple[Hashable, ...] = _check_classes(classes)
-        self._n_bins = check_count(n_bins, "n_bins", _MOST_BINS)
-        self._counts: ExactCounts | None = ExactCounts(projections, self.classes, reach, max_label)
+        self._counts: ExactCounts | None = ExactCounts(projections, self.classes, max_label)
 
     def __repr__(self) -> str:
         """Settings, for people; how many points there are is not said."""
@@ -156,7 +152,7 @@ class PrivateBuilder:
         counts.refuse_own_projections()
         self._counts = None
         sizes, terms, variances = release_terms(counts, noise)
-        edges = counts.edges(terms, self._n_bins)
+        edges = counts.edges(terms)
         noisy, variance = noise.add("bins", counts.place(terms, edges), counts.lengths()["bins"])
         shares, sizes = _estimate_shares(sizes), np.maximum(sizes, 0)
         sizes[0] += 0 if sizes.any() else 1
@@ -206,23 +202,18 @@ class ExactCounts:
         (C, L, F) counts of projected values.
     """
 
-    def __init__(
-        self,
-        projections: Projections,
-        classes: Sequence[Hashable],
-        reach: object = None,
-        max_label: object = None,
-    ) -> None:
-        if projections.scaler is None and reach is None:
-            raise SotddError("these projections do not scale features: pass reach=, in their own units.")
+    def __init__(self, projections: Projections, classes: Sequence[Hashable], max_label: object = _LABELS) -> None:
+        if projections.scaler is None:
+            raise SotddError("these projections do not scale features, so no row is bounded: fit them with a scale.")
         self.projections: Projections = projections
         self.classes: tuple[Hashable, ...] = tuple(classes)
-        self.reach: float = _positive(reach, "reach", CUT, 1e30)
-        self.max_label: float = _positive(max_label, "max_label", _LABELS, _LONGEST_LABELS)
+        self.max_label: float = check_positive(max_label, "max_label")
+        if self.max_label > _LONGEST_LABELS:
+            raise SotddError(f"is {describe(max_label)}: expected at most {_LONGEST_LABELS:g}.", setting="max_label")
         shape = len(self.classes), projections.n_projections
         what = f"counts of {say_count(shape[0], 'class', 'classes')} × {say_count(shape[1], 'projection')}"
         check_fits(8 * FINE * shape[0] * shape[1], what, "n_projections", shape[1])
-        self.spreads: Doubles = _measure_spreads(projections, self.reach)
+        self.spreads: Doubles = _measure_spreads(projections)
         self.sizes: Whole = np.zeros(shape[0], np.int64)
         self.sums: Whole = np.zeros(shape, np.int64)
         self.fine: Whole = np.zeros((*shape, FINE), np.int64)
@@ -254,11 +245,11 @@ class ExactCounts:
                 "public data."
             )
 
-    def edges(self, terms: Doubles, n_bins: int) -> Doubles:
+    def edges(self, terms: Doubles) -> Doubles:
         """(L, H + 1) bins that cover all that points can be projected to, with label terms (L, C)."""
-        farthest = np.abs(self._weights) * self.reach
+        farthest = np.abs(self._weights) * REACH
         low, high = terms.min(axis=1) - farthest, terms.max(axis=1) + farthest
-        edges: Doubles = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, n_bins + 1)
+        edges: Doubles = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _BINS + 1)
         return edges
 
     def place(self, terms: Doubles, edges: Doubles) -> Whole:
@@ -269,7 +260,7 @@ class ExactCounts:
         """
         n_bins = edges.shape[1] - 1
         out = np.zeros((len(edges), n_bins), np.int64)
-        middles = ((np.arange(FINE) + 0.5) / FINE * 2 - 1) * self.reach
+        middles = ((np.arange(FINE) + 0.5) / FINE * 2 - 1) * REACH
         for line, (weight, low, high) in enumerate(zip(self._weights, edges[:, 0], edges[:, -1], strict=True)):
             width = max(high - low, 1e-300)
             for number in range(len(self.classes)):
@@ -280,15 +271,15 @@ class ExactCounts:
 
     def _count(self, portion: Portion) -> None:
         assert isinstance(portion.terms, Polynomials)
-        part, reach = portion.part, self.reach
+        part = portion.part
         rows = np.nan_to_num(portion.rows).astype(np.float64)
         self._totals[part] += rows.sum(axis=1)
         self._squares[part] += np.einsum("bm,bm->b", rows, rows)
-        values = _evaluate(portion.terms, rows, reach) / self.spreads[part][:, None]
+        values = _evaluate(portion.terms, rows) / self.spreads[part][:, None]
         most = _WITHIN * self.max_label * math.sqrt(len(values))
         values *= np.minimum(1.0, most / np.maximum(np.sqrt(np.einsum("bm,bm->m", values, values)), 1e-300))
         steps = np.trunc(values / STEP).astype(np.int64)
-        at = np.floor((rows / reach + 1) * (FINE / 2))
+        at = np.floor((rows / REACH + 1) * (FINE / 2))
         bins = np.clip(at, 0, FINE - 1).astype(np.int64) + FINE * np.arange(len(at))[:, None]
         for index, label in enumerate(portion.classes):
             number, members = self._number[label], slice(*portion.offsets[index : index + 2].tolist())
@@ -297,39 +288,29 @@ class ExactCounts:
             self.fine[number, part] += found.reshape(len(at), FINE)
 
 
-def _positive(value: object, name: str, usual: float, most: float) -> float:
-    number = usual if value is None else check_positive(value, name, "a positive number or None")
-    if not 1e-30 < number <= most:
-        raise SotddError(f"is {describe(value)}: expected a number up to {most:g}.", setting=name)
-    return number
-
-
 def _draw_polynomials(projections: Projections) -> list[Polynomials]:
     """The label polynomials of every block."""
     return [block.terms for _, block in projections.blocks() if isinstance(block.terms, Polynomials)]
 
 
-def _measure_spreads(projections: Projections, reach: float) -> Doubles:
+def _measure_spreads(projections: Projections) -> Doubles:
     """(L,) the root mean square of each label polynomial over a normal law: what its sums are counted in units of.
 
-    The law has the spread of scaled data, a fifth of the usual reach; no data are seen.
+    The law has the spread of scaled data; no data are seen.
     """
     places = np.linspace(-6, 6, 481)
     density = np.exp(-(places**2) / 2)
     blocks = []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for terms in _draw_polynomials(projections):
-            values = _evaluate(terms, np.broadcast_to(places * reach / CUT, (len(terms.weights), places.size)), reach)
-            blocks.append(np.sqrt(values**2 @ density / density.sum()))
+    for terms in _draw_polynomials(projections):
+        values = _evaluate(terms, np.broadcast_to(places, (len(terms.weights), places.size)))
+        blocks.append(np.sqrt(values**2 @ density / density.sum()))
     whole = np.concatenate(blocks)
-    if not (np.isfinite(whole) & (whole < 1e100)).all():
-        raise SotddError(f"is {reach:g}: label terms overflow there; use a smaller one, or a cut.", setting="reach")
     return np.where(whole > 0, whole, 1.0)
 
 
-def _evaluate(terms: Polynomials, rows: Doubles, reach: float) -> Doubles:
+def _evaluate(terms: Polynomials, rows: Doubles) -> Doubles:
     """The label polynomials (B, m) of projected values (B, m), which are cut first."""
-    limit = min(terms.limit, reach)
+    limit = min(terms.limit, REACH)
     cut = np.clip(rows, -limit, limit)
     values = np.zeros(cut.shape)
     for column in terms.coefficients.T[::-1]:
@@ -348,7 +329,7 @@ def release_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Do
     found, size_variance = noise.add("sizes", counts.sizes, lengths["sizes"])
     steps, step_variance = noise.add("sums", counts.sums, lengths["sums"])
     sums, sizes = steps * unit, np.maximum(found, 1.0)
-    low, high = (ends[:, None] for ends in _find_ranges(counts.projections, counts.reach))  # (L, 1)
+    low, high = (ends[:, None] for ends in _find_ranges(counts.projections))  # (L, 1)
     raw = (sums / sizes[:, None]).T  # (L, C)
     centre = np.clip(sums.sum(axis=0)[:, None] / max(1, np.maximum(found, 0).sum()), low, high)
     variances = ((step_variance * unit**2)[:, None] + centre**2 * size_variance) / sizes**2
@@ -363,10 +344,10 @@ def _estimate_shares(sizes: Whole) -> Doubles:
     return held / held.sum() if held.any() else np.full(len(sizes), 1 / len(sizes))
 
 
-def _find_ranges(projections: Projections, reach: float) -> tuple[Doubles, Doubles]:
+def _find_ranges(projections: Projections) -> tuple[Doubles, Doubles]:
     """(L,) the lowest and the highest mean that a label polynomial can have."""
     places = np.linspace(-1, 1, 257)
-    blocks = [_evaluate(terms, np.tile(places * min(terms.limit, reach), (len(terms.weights), 1)), reach)
+    blocks = [_evaluate(terms, np.tile(places * min(terms.limit, REACH), (len(terms.weights), 1)))
               for terms in _draw_polynomials(projections)]  # fmt: skip
     values = np.concatenate(blocks)
     return values.min(axis=1), values.max(axis=1)

@@ -65,10 +65,8 @@ class Catalog:
     ----------
     path
         A folder, made when the first sketch is added, or the URL of one in an object store
-        (``s3://``, ``gs://``, ``az://``).
-    storage_options
-        LanceDB's ``storage_options`` for the object store, such as keys, a region and an endpoint. What is not there
-        is taken from the environment, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
+        (``s3://``, ``gs://``, ``az://``), whose keys, region and endpoint LanceDB takes from the environment, such as
+        ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
 
     Examples
     --------
@@ -90,11 +88,11 @@ class Catalog:
     1 of 2 errors are rough, since few projections carry most of the cost: use more projections
     """
 
-    def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: str | PathLike[str]) -> None:
         location = check_path(path, expected="a folder or the URL of one")
         require("lancedb", "a catalog", "'sotdd[catalog]'")
         # A URL stays as it was written: a path would lose one of its slashes.
-        self._store = Store(path if isinstance(path, str) else str(location), storage_options)
+        self._store = Store(path if isinstance(path, str) else str(location))
 
     @property
     def path(self) -> str:

@@ -87,17 +87,14 @@ class Store:
     ----------
     location
         A folder, or the URL of one in an object store.
-    options
-        LanceDB's ``storage_options`` for an object store.
     """
 
-    def __init__(self, location: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, location: str) -> None:
         self.location = location
-        self.options = options
 
-    def __reduce__(self) -> tuple[type[Store], tuple[str, Mapping[str, str] | None]]:
+    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
         """Without the connection: another process makes its own."""
-        return Store, (self.location, self.options)
+        return Store, (self.location,)
 
     def recipe(self) -> bytes | None:
         """The recipe, as the content of a file; None where nothing was added yet."""
@@ -174,8 +171,7 @@ class Store:
 
     @cached_property
     def _connection(self) -> Any:  # noqa: ANN401
-        lance = require("lancedb", "a catalog", "'sotdd[catalog]'")
-        return lance.connect(self.location, storage_options=None if self.options is None else dict(self.options))
+        return require("lancedb", "a catalog", "'sotdd[catalog]'").connect(self.location)
 
     @contextmanager
     def one_line_errors(self, doing: str) -> Iterator[None]:

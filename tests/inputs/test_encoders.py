@@ -36,16 +36,6 @@ def test_texts_are_encoded(folder, hub):
     assert len(seen) == 30  # of a sample, its own alone
 
 
-def test_a_folder_of_texts_needs_an_encoder(folder):
-    for number, text in enumerate(TEXTS[:4]):
-        (folder / "texts" / f"kind {number % 2}").mkdir(parents=True, exist_ok=True)
-        (folder / "texts" / f"kind {number % 2}" / f"{number}.txt").write_text(text)
-    opened = open_dataset("texts", encoder=lengths)
-    np.testing.assert_array_equal(opened.features, lengths([TEXTS[row] for row in (0, 2, 1, 3)]))
-    assert opened.classes == ("kind 0", "kind 1")
-    assert "encoder=" in refusal("texts")
-
-
 def test_images_are_encoded(photos):
     whole, seen = photos["grey"], []
 

@@ -37,7 +37,7 @@ _READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"
 SKETCH, REFERENCE = ".sotdd", ".ref"
 
 SOURCE_HELP = (
-    "A file (.csv, .parquet, .npz, .xlsx, .db …) or its URL, - for CSV on standard input, a folder of images, texts"
+    "A file (.csv, .parquet, .npz, .xlsx, .db …) or its URL, - for CSV on standard input, a folder of images"
     " or tables. Add options as in FILE::features=NAME,label=NAME."
 )
 SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."

@@ -72,7 +72,7 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     source
         ``(features, labels)``, features alone, a frame, a torch Dataset or DataLoader,
         a Hugging Face dataset, or a path: ``.npz``, ``.npy``; ``.csv``, ``.parquet``, ``.arrow``,
-        ``.jsonl`` (a file, a folder or a pattern), ``.xlsx``, ``.sqlite``, ``.duckdb``; a folder of images or texts
+        ``.jsonl`` (a file, a folder or a pattern), ``.xlsx``, ``.sqlite``, ``.duckdb``; a folder of images
         with one sub-folder per class; ``-`` for CSV on standard input. Options may
         follow the path, as in ``"table.csv::label=species"``; they take precedence over the arguments.
     name

@@ -3,7 +3,7 @@
 A folder means the tables of one kind below it, but for those that writers keep for their own use: names, and folders
 below it, that begin with a dot or an underscore. So partitions (``year=2024/part-0.parquet``) are read, and
 ``_metadata``, ``_temporary/`` and ``.part.crc`` are not. A pattern means what it matches; folders that it matches are
-read as folders. Other folders hold images or texts.
+read as folders. Other folders hold images.
 
 Of addresses (``s3://``, ``gs://``, ``hf://``, ``https://`` and whatever else fsspec knows) Parquet files are read where
 they are, a part at a time. Anything else is copied into a temporary folder first.

@@ -1,4 +1,4 @@
-"""Folders of images or texts: the class of a file is the sub-folder it is in."""
+"""Folders of images: the class of an image is the sub-folder it is in."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import access_error, files_below
 
 _IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-_TEXTS = {".txt", ".md"}
 
 
 def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
-    """Find the images or texts of a folder; they are read when they are wanted."""
+    """Find the images of a folder; they are read when they are wanted."""
     reading.refuse("a folder")
     if reading.label_column is not None:  # the class of a file is its sub-folder
         reading.refuse("a folder", "label")
-    paths, classes = _list_files(folder, reading.unlabelled, _IMAGES)
+    paths, classes = _list_files(folder, reading.unlabelled)
     if not paths:
-        return _open_texts(folder, name, reading)
+        raise SotddError(f"{folder} has no sub-folders with images: expected one per class, or pass label=None.")
     pillow = require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
     if reading.max_points is not None and reading.max_points < len(paths):
         rows = sample_rows(np.arange(len(paths)), reading.max_points, reading.seed)
@@ -66,24 +65,8 @@ def _read_image(path: Path, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  
         raise SotddError(f"the image {path} is broken ({first_line(error)}): mend or remove it.") from error
 
 
-def _open_texts(folder: Path, name: str, reading: Reading) -> Loaded:
-    """The texts of a folder, which an encoder turns into numbers."""
-    paths, classes = _list_files(folder, reading.unlabelled, _TEXTS)
-    if not paths:
-        raise SotddError(
-            f"{folder} has no sub-folders with images or texts: expected one per class, or pass label=None."
-        )
-    if reading.encoder is None:
-        raise SotddError(f"{folder} holds texts: pass encoder=, such as the name of a model.")
-
-    def read(rows: NDArray[np.integer]) -> list[Any]:
-        return [paths[row].read_text(encoding="utf-8", errors="replace") for row in rows]
-
-    return Loaded(Items(len(paths), read), Labels.of(classes, len(classes), name))
-
-
-def _list_files(folder: Path, unlabelled: bool, suffixes: set[str]) -> tuple[list[Path], list[str]]:
-    """Files by how their names end, and the names of their classes, sorted by class and then by path.
+def _list_files(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
+    """Images, and the names of their classes, sorted by class and then by path.
 
     Links that should lead to a file are among them: what cannot be read is told when it is opened.
     """
@@ -92,6 +75,6 @@ def _list_files(folder: Path, unlabelled: bool, suffixes: set[str]) -> tuple[lis
         (path, "all" if unlabelled else group.name)
         for group in ([folder] if unlabelled else groups)
         for path in files_below(group)
-        if path.suffix.lower() in suffixes and not path.name.startswith(".")
+        if path.suffix.lower() in _IMAGES and not path.name.startswith(".")
     )
     return [path for path, _ in pairs], [group for _, group in pairs]

@@ -120,12 +120,7 @@ def test_distances_and_rankings_have_a_page(files, run):
     assert (code, "wrote d.html" in said, "<title>Two" in page, "rel_tol" in page) == (0, True, True, False)
     taken = json.loads(run("distance", "here.npz", "east.npz", "--rel-tol", "0.05", "--json")[1])["n_projections"]
     assert f"n_projections={taken}" in page
-    line = ["rank", "here.npz", "far[red].npz", "again.npz", "east.npz", *FEW, "--json"]
-    plain, told = (json.loads(run(*line, *more)[1]) for more in ((), ("--report", "r.html")))
-    assert told.pop("report") == "r.html"
-    assert told == plain
-    assert "far[red].npz" in (files / "r.html").read_text(encoding="utf-8")
-    assert run("rank", "gone.npz", "here.npz", "--report", "r.pdf")[2].count("r.html") == 1
+    assert run("matrix", "gone.npz", "here.npz", "--report", "r.pdf")[2].count("r.html") == 1
 
 
 def test_matrix_of_sketches_and_data(files, run):

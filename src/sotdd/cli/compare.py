@@ -99,9 +99,14 @@ def matrix_command(
     if len(sources) < 2:
         raise SotddError("only one dataset is named: name at least two to compare.")
     datasets = [open_source(source, asked) for source in sources]
+    import sotdd
     from sotdd.compute.distance import gather_remarks
+    from sotdd.compute.matrix import Asked
 
-    matrix = _measure_all(datasets, sources, asked, classes)
+    matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
+    texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
+    settings = {} if matrix.asked is None else matrix.asked.settings
+    _write_report(replace(matrix, asked=Asked(texts, settings)), datasets if classes else [], asked)
     values = zip(matrix.names, matrix.values.tolist(), strict=True)
     asked.print(
         matrix.to_dict(),
@@ -112,24 +117,17 @@ def matrix_command(
     )
 
 
-@o.takes(*_DATA, "page", "csv", "noise_floor", "method", "max_points")
+@o.takes(*_DATA, "csv", "noise_floor", "method", "max_points")
 def rank_command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
     asked: o.Asked,
 ) -> None:
-    """Rank datasets by their distance from a target, nearest first: which one to start from.
-
-    A page shows the distances between the candidates too.
-    """
+    """Rank datasets by their distance from a target, nearest first: which one to start from."""
     datasets = [open_source(source, asked) for source in (target, *candidates)]
     import sotdd
 
-    if asked.report is None:
-        order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
-    else:
-        matrix = _measure_all(datasets, [target, *candidates], asked)
-        order = matrix.ranking(matrix.names[0])
+    order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
 
 
@@ -223,20 +221,6 @@ def _print_pair(
         say(repr(replace(result, remarks=())), "bold")
 
     asked.print(numbers, write, remarks=result.remarks, legend=legend)
-
-
-def _measure_all(
-    datasets: Sequence[LabelledData | Sketch], sources: Sequence[str], asked: o.Asked, classes: bool = False
-) -> DistanceMatrix:
-    """The distances between every two datasets, and their page if one is wanted."""
-    import sotdd
-    from sotdd.compute.matrix import Asked
-
-    matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
-    texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
-    settings = {} if matrix.asked is None else matrix.asked.settings
-    _write_report(replace(matrix, asked=Asked(texts, settings)), datasets if classes else [], asked)
-    return matrix
 
 
 def _write_report(matrix: DistanceMatrix, datasets: Sequence[LabelledData | Sketch], asked: o.Asked) -> None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
-from sotdd.basics.text import join_names
-from sotdd.inputs.data import IS_MISSING, MISSING, OTHER, UNKNOWN, Category, LabelledData, LeftOut, Names
+from sotdd.basics.text import join_names, say_count
+from sotdd.inputs.data import IS_MISSING, MISSING, OTHER, UNKNOWN, Category, LabelledData, LeftOut, Names, same_features
 from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.streamed import Features, Rows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
@@ -333,6 +333,20 @@ def cut_alike(datasets: Sequence[LabelledData]) -> list[LabelledData]:
         labels = cut(target.values, edges).take(None)
         result.append(replace(data, classes=labels.classes, codes=labels.codes))
     return result
+
+
+def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
+    """Refuse to compare data that have labels with data that have none, unless one class was asked for."""
+    bare = next((data for data in datasets if not data.origin.labelled), None)
+    rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
+    if bare is None or rich is None:
+        return
+    same_features(datasets)  # which would be the first thing to put right
+    classes = say_count(len(rich.classes), "class", "classes")
+    raise SotddError(
+        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "
+        f"that all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
+    )
 
 
 def remark_on_ranges(sides: Sequence[LabelledData]) -> Remarks:

@@ -357,20 +357,6 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     return first.n_features
 
 
-def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
-    """Refuse to compare data that have labels with data that have none, unless one class was asked for."""
-    bare = next((data for data in datasets if not data.origin.labelled), None)
-    rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
-    if bare is None or rich is None:
-        return
-    same_features(datasets)  # which would be the first thing to put right
-    classes = say_count(len(rich.classes), "class", "classes")
-    raise SotddError(
-        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "
-        f"that all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
-    )
-
-
 def take_rows(features: Features, rows: NDArray[np.integer]) -> Features:
     """The features of some rows, copied, where they are: on a device, sparse, or in memory."""
     if isinstance(features, DeviceFeatures):
@@ -437,8 +423,6 @@ def non_finite_error(name: str, value: object, row: int, feature: int | str) -> 
 
 def _as_features(features: object, name: str) -> Features:
     """Whatever forms an array as one that is read in blocks: of NumPy, sparse, or a tensor where it is on a device."""
-    if features is None:
-        raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
     if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
         raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
     if isinstance(features, StreamedFeatures):

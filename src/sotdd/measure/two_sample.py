@@ -22,7 +22,8 @@ from sotdd.compute.engine import Engine, Points, Projected
 from sotdd.compute.resampling import Plan, Resample, find_distances
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
-from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
+from sotdd.inputs.agreement import refuse_half_labelled
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.columns import Pooled, draw_members
 from sotdd.measure.dependence import remark_on_rows

@@ -18,7 +18,8 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resample, make_seed
 from sotdd.compute.run import choose_engine, run
 from sotdd.inputs import open_pair
-from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
+from sotdd.inputs.agreement import refuse_half_labelled
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, fit_named

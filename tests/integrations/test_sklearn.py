@@ -58,7 +58,7 @@ def test_it_says_what_the_reference_says(rng):
         np.testing.assert_array_equal(ours.null, tested.null)
 
 
-def test_batches_are_cut_by_size_or_by_name(fitted, rng):
+def test_batches_are_cut_by_size(fitted, rng):
     (same, _), (moved, _) = rows(rng, 100), rows(rng, 70, 1.0)
     both = np.concatenate([same, moved])
     detector = clone(fitted).set_params(batch_size=50).fit(rows(rng, 800)[0])
@@ -67,9 +67,6 @@ def test_batches_are_cut_by_size_or_by_name(fitted, rng):
     scores = detector.score_samples(both)
     assert len(set(scores)) == 3  # the last twenty rows are too few for a batch of their own
     np.testing.assert_array_equal(detector.decision_function(both) < 0, verdicts == -1)
-    days = np.array(["tue"] * 70 + ["mon"] * 100)
-    by_name = detector.predict(both[::-1], batches=days)
-    assert by_name.tolist() == [-1] * 70 + [1] * 100
     assert detector.score(same) > detector.score(moved)
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self
 
@@ -36,7 +35,7 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
 
     Drift is a property of many rows, not of one. So rows are judged batch by batch, by the permutation test of
     `sotdd.DriftReference`, and every row gets the verdict of its batch. All rows of a call are one batch, unless
-    ``batch_size`` cuts them in their order, or ``batches`` says which row is in which.
+    ``batch_size`` cuts them in their order.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         self.offset_ = float(np.nextafter(-ndtri(1 - level), np.inf))
         return self
 
-    def score_samples(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> Numbers:
+    def score_samples(self, X: ArrayLike, y: ArrayLike | None = None) -> Numbers:
         """How usual the batch of each row is: the normal score of its test, with its sign turned.
 
         Around 0 where nothing has drifted; -3 is a batch three standard deviations of chance away.
@@ -136,24 +135,23 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
             (n, d) features.
         y
             (n,) labels, if they are known and the detector was fitted with labels; None to compare features alone.
-        batches
-            (n,) which batch each row is in, such as its day; None for ``batch_size``.
         """
         check_is_fitted(self)
         rows = self._check_rows(X, y, reset=False)
         reference = self._find_reference(rows)
         scores = np.empty(rows.features.shape[0])
-        for places in self._cut(len(scores), batches):
+        size = len(scores) if self.batch_size is None else check_count(self.batch_size, "batch_size")
+        for places in np.array_split(np.arange(len(scores)), size * np.arange(1, max(1, len(scores) // size))):
             scores[places] = -_score(reference.test(rows.take(places), n_permutations=self._shuffles))
         return scores
 
-    def decision_function(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> Numbers:
+    def decision_function(self, X: ArrayLike, y: ArrayLike | None = None) -> Numbers:
         """The scores less ``offset_``: negative for rows of batches that have drifted."""
-        return self.score_samples(X, y, batches) - self.offset_
+        return self.score_samples(X, y) - self.offset_
 
-    def predict(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> NDArray[np.int64]:
+    def predict(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.int64]:
         """-1 for rows of batches that have drifted, 1 for others; parameters as in `score_samples`."""
-        return np.where(self.decision_function(X, y, batches) >= 0, 1, -1)
+        return np.where(self.decision_function(X, y) >= 0, 1, -1)
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """The mean of the scores; labels count only if the detector was fitted with some."""
@@ -197,20 +195,6 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         labels = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(features, labels)
         return _Rows(features, labels)
-
-    def _cut(self, n_rows: int, batches: Any) -> Iterator[NDArray[np.intp]]:  # noqa: ANN401  # ids of whatever type
-        """The rows of each batch."""
-        if batches is not None:
-            names = column_or_1d(batches)
-            if len(names) != n_rows:
-                raise SotddError(
-                    f"has {len(names):,} entries but X has {n_rows:,} rows: pass one each.", setting="batches"
-                )
-            _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
-            yield from np.split(np.argsort(places, kind="stable"), np.cumsum(counts)[:-1])
-            return
-        size = n_rows if self.batch_size is None else check_count(self.batch_size, "batch_size")
-        yield from np.array_split(np.arange(n_rows), size * np.arange(1, max(1, n_rows // size)))
 
 
 class _Rows(NamedTuple):

@@ -184,7 +184,6 @@ class TableSettings(TypedDict, total=False):
     decimal: str | None
     encoding: str | None
     table: str | None
-    query: str | None
     image_size: int | tuple[int, int] | None
     image_mode: Literal["L", "RGB"] | None
     encoder: object | None
@@ -294,13 +293,6 @@ class Reading:
         expected="the name of a table",
         sources=_SHEETS,
         kept=True,
-    )
-    query: str | None = _option(
-        None,
-        "What to select from a database, in SQL; in a text it comes last.",
-        **_TEXT,
-        expected="a SELECT of SQL",
-        sources=("a database",),
     )
     image_size: tuple[int, int] | None = _option(
         None,

@@ -340,7 +340,7 @@ class Reading:
     )
     max_points: int | None = _option(
         None,
-        "Take a sample of this many points without replacement; from a stream without an end, take the first.",
+        "Take a sample of this many points without replacement.",
         take=check_count,
         parse=_parse_value,
     )

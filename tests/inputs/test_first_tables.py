@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 
 import sotdd
 from inputs.helpers import refusal
@@ -172,7 +173,7 @@ def test_odd_files_are_refused_at_once(folder):
     assert len(refusal("t.csv")) < 300
 
 
-class Endless:
+class Endless(torch.utils.data.Dataset):
     """With a length that is none."""
 
     def __len__(self):

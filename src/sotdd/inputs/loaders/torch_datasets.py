@@ -1,4 +1,4 @@
-"""Torch datasets and loaders, and any object that yields one item per row number.
+"""Torch datasets and loaders.
 
 Torch is not imported: its objects are recognised by the names of their types and by what they can do. Tensors,
 which hold all points at once, are another thing: `inputs.tensors` reads them.
@@ -6,7 +6,7 @@ which hold all points at once, are another thing: `inputs.tensors` reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -28,18 +28,6 @@ from sotdd.inputs.tensors import host_array, is_tensor
 def is_torch_data(source: object) -> bool:
     """Whether a source is a torch Dataset or DataLoader, or of a class derived from them."""
     return any(kind.__module__.startswith("torch.utils.data") for kind in type(source).__mro__)
-
-
-def is_indexed(source: object) -> bool:
-    """Whether a source yields items by number, and is not an array, a list or a mapping."""
-    return (
-        hasattr(source, "__getitem__")
-        and hasattr(source, "__len__")
-        and not hasattr(source, "__array__")
-        and not hasattr(source, "__dlpack__")
-        and not hasattr(source, "tocsr")
-        and not isinstance(source, (Sequence, memoryview, Mapping))
-    )
 
 
 def open_torch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # torch is optional

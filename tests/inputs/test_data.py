@@ -167,7 +167,7 @@ def test_encoders_of_rows(xy, folder):
         {"label": 1.5}, {"features": []}, {"features": "x"}, {"label": "x"}, {"split": "train"},
         {"image_size": (1, 2, 3)}, {"image_size": 0}, {"image_mode": "CMYK"},
         {"image_mode": np.ones(2)}, {"encoder": 3}, {"bins": 0}, {"max_points": 0}, {"max_points": 2.5}, {"seed": -1},
-        {"table": "x"}, {"query": "x"},
+        {"table": "x"},
         {"na_values": "x"}, {"missing": "x"}, {"one_hot": 1}, {"exclude": 5},
         {"separator": ";"},
     ],

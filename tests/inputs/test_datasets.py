@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+import sotdd
 from inputs.helpers import D, N, refusal, same
 from inputs.items import Items, pairs
 from sotdd import open_dataset
-from sotdd.basics.remarks import Remark
 
 
 class Stream(torch.utils.data.IterableDataset):
@@ -46,12 +46,15 @@ def test_torch_loaders(xy, how):
     same(open_dataset(torch.utils.data.DataLoader(fields(*xy), **how)), xy)
 
 
-def test_streams_need_an_end():
-    for source in (Stream(), torch.utils.data.DataLoader(Stream(), batch_size=8)):
-        assert "by max_points" in refusal(source)
-        opened = open_dataset(source, max_points=11)
-        assert opened.rows(slice(None))[:, 0].tolist() == list(range(11))
-        assert opened.remarks == (Remark("first rows", rows=11),)
+def test_streams_are_sketched(hub, rng):
+    endless = torch.utils.data.DataLoader(Stream(), batch_size=8)
+    for source in (Stream(), endless, hub.Dataset.from_dict({"x": [1.0], "label": [0]}).to_iterable_dataset()):
+        assert "is a stream: give its batches to sotdd.sketch_stream" in refusal(source, max_points=3)
+    projections = sotdd.Projections.fit([rng.normal(size=(50, 2))], n_projections=16)
+    assert sotdd.sketch_stream(itertools.islice(endless, 5), projections).counts.tolist() == [14, 13, 13]
+    columns = {"a": rng.normal(size=50), "b": rng.normal(size=50), "label": np.arange(50) % 2}
+    batches = hub.Dataset.from_dict(columns).to_iterable_dataset().with_format("arrow").iter(20)
+    assert sotdd.sketch_stream(batches, projections).counts.tolist() == [25, 25]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +91,6 @@ def test_huggingface(xy, folder, hub):
     same(open_dataset(hub.DatasetDict({"train": data})), xy)
     splits.save_to_disk("saved")  # Arrow files in a folder for each split
     assert open_dataset("saved/test", label="animal").counts.sum() == 10
-    same(open_dataset(data.to_iterable_dataset(), max_points=20), (x[:20], y[:20]))
-    assert "by max_points" in refusal(data.to_iterable_dataset())
     doubled = data.with_transform(lambda rows: {"v": [np.array(v) * 2 for v in rows["v"]], "label": rows["animal"]})
     assert open_dataset(doubled).rows(slice(0, 1))[0].tolist() == (2 * x[0]).tolist()
 
@@ -99,7 +100,6 @@ def test_huggingface_columns(xy, hub):
     data = hub.Dataset.from_dict({"a": x[:, 0], "b": x[:, 1], "kind": y.tolist()})
     same(open_dataset(data, label="kind"), (x[:, :2], y))
     same(open_dataset(data, label="kind", features=["b"]), (x[:, 1:2], y))
-    same(open_dataset(data.to_iterable_dataset(), label="kind", max_points=N), (x[:, :2], y))
     schema = hub.Features({"m": hub.Array2D((2, 2), "float64"), "label": hub.Value("string")})
     grid = hub.Dataset.from_dict({"m": x.reshape(N, 2, 2), "label": y.tolist()}, features=schema)
     opened = open_dataset(grid)
@@ -110,9 +110,8 @@ def test_huggingface_columns(xy, hub):
 def test_unknown_class_labels_are_missing(hub):
     schema = hub.Features({"x": hub.Value("float32"), "label": hub.ClassLabel(names=["a", "b"])})
     data = hub.Dataset.from_dict({"x": [1, 2, 3, 4], "label": [0, -1, 1, None]}, features=schema)
-    for source, more in [(data, {}), (data.to_iterable_dataset(), {"max_points": 4})]:
-        assert "2 labels" in refusal(source, **more)
-        assert open_dataset(source, missing="drop", **more).rows(slice(None))[:, 0].tolist() == [1, 3]
+    assert "2 labels" in refusal(data)
+    assert open_dataset(data, missing="drop").rows(slice(None))[:, 0].tolist() == [1, 3]
 
 
 def test_empty_datasets(hub):

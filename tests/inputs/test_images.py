@@ -150,4 +150,3 @@ def test_datasets_and_lists_of_pictures(photos):
     data = hub.Dataset.from_dict({"photo": images, "label": list(range(8))}, features=features)
     np.testing.assert_array_equal(open_dataset(data).features, colour)
     assert open_dataset(data, image_size=2, image_mode="L").point_shape == (2, 2)
-    np.testing.assert_array_equal(open_dataset(data.to_iterable_dataset(), max_points=5).features, colour[:5])

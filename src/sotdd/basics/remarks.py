@@ -159,7 +159,6 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "labels missing": lambda naming, rows: f"{say_count(rows, 'row')} without a label left out",
     "no labels": lambda naming, array: f"there is no array {array!r}, so all points are one class",
     "fewer bins": lambda naming, bins, asked: f"labels repeat so often that there are {bins:,} bins, not {asked:,}",
-    "first rows": lambda naming, rows: f"the first {say_count(rows, 'row')} of a stream were taken",
     "matched by position": lambda naming, name, projections_have_names: (
         f"the columns of {name!r} have no names and are matched by position"
         if projections_have_names

@@ -13,7 +13,7 @@ import numpy as np
 from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame
 from sotdd.basics.text import align_rows, say_count, show
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.compute.resampling import Each, Indices, Plan
 from sotdd.drift.columns import UNTOLD, Kind, Sides, find_stuck, has_several
 from sotdd.drift.words import Bars, describe_change, draw_bars, say_mean

@@ -26,7 +26,7 @@ from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, take_rows
 from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
 from sotdd.inputs.loaders.arrays import open_arrays
 from sotdd.inputs.loaders.tables import is_frame, open_frame
-from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
+from sotdd.inputs.loaders.torch_datasets import is_torch_data, open_torch
 from sotdd.inputs.preparation import Items, Loaded, prepare_rows
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Reading, ReadingSettings, TableSettings
 from sotdd.inputs.sources import SourceText, open_path
@@ -127,7 +127,7 @@ def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: A
 
         if is_huggingface(source):
             return open_huggingface(source, name, reading)
-    if is_torch_data(source) or is_indexed(source):
+    if is_torch_data(source):
         tensors = source.tensors if type(source).__name__ == "TensorDataset" else ()
         if len(tensors) == 2 and reading.label_is_auto:
             return open_arrays(tensors, name, reading)  # as they are, on their device

@@ -184,7 +184,6 @@ class TableSettings(TypedDict, total=False):
     decimal: str | None
     encoding: str | None
     table: str | None
-    query: str | None
     image_size: int | tuple[int, int] | None
     image_mode: Literal["L", "RGB"] | None
     encoder: object | None
@@ -295,13 +294,6 @@ class Reading:
         sources=_SHEETS,
         kept=True,
     )
-    query: str | None = _option(
-        None,
-        "What to select from a database, in SQL; in a text it comes last.",
-        **_TEXT,
-        expected="a SELECT of SQL",
-        sources=("a database",),
-    )
     image_size: tuple[int, int] | None = _option(
         None,
         "The (height, width) to bring images to, or one number for a square.",
@@ -348,7 +340,7 @@ class Reading:
     )
     max_points: int | None = _option(
         None,
-        "Take a sample of this many points without replacement; from a stream without an end, take the first.",
+        "Take a sample of this many points without replacement.",
         take=check_count,
         parse=_parse_value,
     )

@@ -72,13 +72,12 @@ class SourceText:
 
     @classmethod
     def parse(cls, text: str) -> SourceText:
-        """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``; a query, which may have commas, comes last."""
+        """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``."""
         path, _, options = text.partition("::")
         if not path:
             raise SotddError(f"the source {text!r} has no path: expected the name of a file or folder.")
-        options, _, query = f",{options}".partition(",query=")
         values: dict[str, Any] = {}
-        for option in [*filter(None, options.split(",")), *([f"query={query}"] if query else [])]:
+        for option in filter(None, options.split(",")):
             key, equals, value = option.partition("=")
             if (key not in OPTIONS and key != "name") or not equals or not (value or key == "label"):
                 raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")

@@ -24,6 +24,7 @@ from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.labels import NoRows
 from sotdd.inputs.loaders.tables import is_frame
+from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
@@ -52,6 +53,9 @@ def open_batch(
 
     A table is read by the columns of the projections, whatever else a batch would be judged to hold.
     """
+    several = features if isinstance(features, list) and all(map(is_tensor, features)) else []
+    if [min(part.ndim, 2) for part in several] == [2, 1]:  # as loaders of torch put points and labels together
+        features = several[0], several[1]
     source = features if labels is None else (features, labels)
     points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
     shape = getattr(points, "shape", None)

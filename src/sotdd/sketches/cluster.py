@@ -29,7 +29,6 @@ _FAN_IN = 4
 
 # Dask's own types are not checked, since it is optional.
 Client = Any
-Future = Any
 Delayed = Any
 
 _log = logging.getLogger("sotdd")
@@ -96,36 +95,30 @@ def sketch(
         groups = [whole[start : start + _FAN_IN] for start in range(0, len(whole), _FAN_IN)]
         whole = [delayed(merge_builders, pure=False)(begin, group) for group in groups]
     finished = delayed(SketchBuilder.finish, pure=False)(whole[0], name)
-    with _connect(client) as active, report_progress(progress, f"Sketching {name}") as report:
-        made: Sketch = _compute(active, finished, counts, name, report)
+    active = _find_client(client)
+    with report_progress(progress, f"Sketching {name}") as report, _one_line_errors(f"the sketch of {name}"):
+        made: Sketch = (
+            finished.compute(scheduler="threads") if active is None else _compute(active, finished, counts, report)
+        )
     return replace(made, through=Recipe.of(projections))  # and makes arrays read-only, as they are not after travelling
 
 
-@contextmanager
-def _connect(client: Client) -> Iterator[Client]:
-    """Yield this client, the current one, or one of a cluster of threads that lasts as long as the call."""
+def _find_client(client: Client) -> Client:
+    """The client that was passed, or the current one; None for threads of this process."""
     distributed = require("distributed", "sotdd.sketches.cluster", "'sotdd[cluster]'")
     if client is None:
         try:
             client = distributed.Client.current()
-        except ValueError:  # there is none: in threads of this process data are not copied, and scripts need no guard
+        except ValueError:
             _log.info("there is no Dask client: using threads of this process")
-            with distributed.Client(
-                processes=False,
-                n_workers=1,
-                dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
-                set_as_default=False,
-            ) as own:
-                yield own
-            return
+            return None
     if not isinstance(client, distributed.Client) or client.asynchronous or client.status != "running":
         state = client.status if isinstance(client, distributed.Client) else describe(client)
         raise SotddError(
             f"is {state}: expected a synchronous dask.distributed Client that is running, or None.", setting="client"
         )
     _refuse_other_versions(client)
-    yield client
+    return client
 
 
 def _refuse_other_versions(client: Client) -> None:
@@ -175,7 +168,7 @@ def merge_builders(begin: SketchBuilder, parts: Sequence[SketchBuilder]) -> Sket
     return whole
 
 
-def _compute(client: Client, finished: Delayed, counts: Sequence[Delayed], name: str, report: Report) -> Any:  # noqa: ANN401  # what the task returns
+def _compute(client: Client, finished: Delayed, counts: Sequence[Delayed], report: Report) -> Any:  # noqa: ANN401  # what the task returns
     """The result of a task, telling how many partitions it has counted; or the first error, which stops the others."""
     from distributed import as_completed
 
@@ -184,26 +177,25 @@ def _compute(client: Client, finished: Delayed, counts: Sequence[Delayed], name:
     del futures  # what is done is let go, so that builders do not pile up
     try:
         for done, future in enumerate(as_completed([one for one, _ in waiting.values()], loop=client.loop), 1):
-            _, partition = waiting.pop(future.key)
             if future.status == "error":
-                _get_result(future, partition)
+                with _one_line_errors(waiting[future.key][1]):
+                    future.result()
+            del waiting[future.key]
             report(done, len(counts))
-        return _get_result(last, f"the sketch of {name}")
-    except BaseException:
+        return last.result()
+    finally:
         # Released tasks that have not begun never will. Cancelling them instead can disconnect the client: the
         # scheduler does not expect a task to be cancelled together with one that it depends on.
         for future in (last, *(one for one, _ in waiting.values())):
             future.release()
-        raise
 
 
-def _get_result(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
-    """The result of a task, or an error that says in one line why there is none."""
+@contextmanager
+def _one_line_errors(what: str) -> Iterator[None]:
+    """Say in one line why something could not be computed."""
     try:
-        return future.result()
+        yield
     except SotddError:
         raise
     except Exception as error:  # the user's own task failed, its workers died, or the cluster is gone
         raise SotddError(f"{what} could not be computed ({type(error).__name__}: {first_line(error)}).") from error
-    finally:
-        future.release()

@@ -167,17 +167,15 @@ def open_workbook(path: Path, name: str, reading: Reading) -> Loaded:
 
 
 def open_database(path: Path, name: str, reading: Reading) -> Loaded:
-    """Open a table of SQLite or DuckDB, or what a query selects; nothing is written."""
+    """Open a table or a view of SQLite or DuckDB; nothing is written."""
     reading.refuse("a database")
     with reading_file(path, "a database of SQLite or DuckDB"):
         with path.open("rb") as file:
             is_duckdb = file.read(12)[8:] == b"DUCK"
         with closing(_connect(path, is_duckdb)) as database:
-            query = reading.query
-            if query is None:
-                tables = [row[0] for row in database.execute(_TABLES).fetchall()]
-                table = _choose_name(tables, reading.table, path, "table").replace('"', '""')
-                query = f'SELECT * FROM "{table}"'
+            tables = [row[0] for row in database.execute(_TABLES).fetchall()]
+            table = _choose_name(tables, reading.table, path, "table").replace('"', '""')
+            query = f'SELECT * FROM "{table}"'
             if is_duckdb:
                 return load_table(read_whole(database.sql(query).to_arrow_table()), name, reading)
             cursor = database.execute(query)

@@ -1,20 +1,18 @@
-"""Datasets of Hugging Face's `datasets`, whole or streamed."""
+"""Datasets of Hugging Face's `datasets`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.remarks import Remark
 from sotdd.inputs.loaders.images import BATCH
 from sotdd.inputs.loaders.tables import load_table
-from sotdd.inputs.loaders.torch_datasets import open_torch
+from sotdd.inputs.loaders.torch_datasets import open_torch, stream_error
 from sotdd.inputs.loaders.values import arrow
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
@@ -40,7 +38,7 @@ def open_huggingface(source: Any, name: str, reading: Reading) -> Loaded:  # noq
             raise SotddError(f"{name} has the splits {', '.join(map(repr, source))}: pass one of them, as by its name.")
         source = next(iter(source.values()))
     if type(source).__name__ == "IterableDataset":
-        return _open_stream(source, name, reading)
+        raise stream_error(name)
     if not len(source):
         raise SotddError(f"{name} has no rows: expected at least one.")
     if source.format["type"] == "custom":  # a transform of the user's decides what rows are
@@ -78,16 +76,3 @@ def _make_items(source: Any, column: str, name: str) -> Items:  # noqa: ANN401
         return items
 
     return Items(len(source), read, BATCH)
-
-
-def _open_stream(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401
-    """The first rows of a stream, as the table that they are."""
-    if source.features is None:
-        return open_torch(source, name, reading)
-    if reading.max_points is None:
-        raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first", by=("max_points",))
-    library = require("datasets", f"reading {name}", "datasets")
-    rows = list(islice(source.with_format(None), reading.max_points))
-    loaded = open_huggingface(library.Dataset.from_list(rows, features=source.features), name, reading)
-    taken = [Remark("first rows", rows=len(rows))] if len(rows) == reading.max_points else []
-    return replace(loaded, origin=loaded.origin.also(*taken))

@@ -1,4 +1,4 @@
-"""Torch datasets and loaders, and any object that yields one item per row number.
+"""Torch datasets and loaders.
 
 Torch is not imported: its objects are recognised by the names of their types and by what they can do. Tensors,
 which hold all points at once, are another thing: `inputs.tensors` reads them.
@@ -6,7 +6,7 @@ which hold all points at once, are another thing: `inputs.tensors` reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
-from sotdd.inputs.data import PLAIN
 from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
@@ -32,52 +30,30 @@ def is_torch_data(source: object) -> bool:
     return any(kind.__module__.startswith("torch.utils.data") for kind in type(source).__mro__)
 
 
-def is_indexed(source: object) -> bool:
-    """Whether a source yields items by number, and is not an array, a list or a mapping."""
-    return (
-        hasattr(source, "__getitem__")
-        and hasattr(source, "__len__")
-        and not hasattr(source, "__array__")
-        and not hasattr(source, "__dlpack__")
-        and not hasattr(source, "tocsr")
-        and not isinstance(source, (Sequence, memoryview, Mapping))
-    )
-
-
 def open_torch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # torch is optional
     """Read a Dataset or a DataLoader once; beyond a size, its points go to a temporary file."""
     reading.refuse("a torch dataset")
     count, most = _find_length(source, name), reading.max_points
-    if count is None and most is None:
-        raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first", by=("max_points",))
     if getattr(source, "batch_sampler", None) is not None:  # a loader of batches
-        batches: Iterable[tuple[Any, Any]] = (_pair(batch, reading, name) for batch in source)
-    elif count is None or hasattr(source, "batch_sampler"):
-        batches = _batch(iter(source), reading, name)
-    else:
-        rows = np.arange(count) if most is None or most >= count else sample_rows(np.arange(count), most, reading.seed)
-        items = (source[int(row)] for row in rows)
-        return replace(_gather(_batch(items, reading, name), None, name, reading), sampled=True)
-    return _gather(batches, most if count is None else None, name, reading)
+        return _gather((_pair(batch, reading, name) for batch in source), name, reading)
+    if hasattr(source, "batch_sampler"):
+        return _gather(_batch(iter(source), reading, name), name, reading)
+    rows = np.arange(count) if most is None or most >= count else sample_rows(np.arange(count), most, reading.seed)
+    items = (source[int(row)] for row in rows)
+    return replace(_gather(_batch(items, reading, name), name, reading), sampled=True)
 
 
-def _gather(batches: Iterable[tuple[Any, Any]], most: int | None, name: str, reading: Reading) -> Loaded:
-    """Prepare points and labels as they come, or only the first ``most`` of them."""
-    prepared, labels = PreparedRows(name, reading), list[Any]()
-    count, origin = 0, PLAIN
+def _gather(batches: Iterable[tuple[Any, Any]], name: str, reading: Reading) -> Loaded:
+    """Prepare points and labels as they come."""
+    prepared, labels, count = PreparedRows(name, reading), list[Any](), 0
     for batch, classes in batches:
         points = _stack(batch, count, name)
-        room = len(points) if most is None else most - count
-        prepared.add(points[:room])
+        prepared.add(points)
         if not reading.unlabelled:
-            labels.extend(host_array(classes)[:room] if is_tensor(classes) else classes[:room])
-        count += min(room, len(points))
-        if count == most:
-            origin = origin.also(Remark("first rows", rows=count))
-            break
+            labels.extend(host_array(classes) if is_tensor(classes) else classes)
+        count += len(points)
     features = prepared.array()
-    numbered = Labels.of(labels, len(features), name) if labels else None
-    return Loaded(features, numbered, origin=origin, sampled=most is not None, prepared=True)
+    return Loaded(features, Labels.of(labels, len(features), name) if labels else None, prepared=True)
 
 
 def _batch(items: Iterator[Any], reading: Reading, name: str) -> Iterator[tuple[Any, Any]]:
@@ -135,14 +111,19 @@ def _stack(points: Any, start: int, name: str) -> list[Any] | NDArray[Any]:  # n
     return np.stack(arrays)
 
 
-def _find_length(source: Any, name: str) -> int | None:  # noqa: ANN401
-    """How many items there are; None for streams."""
-    is_stream = any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__)
-    if not hasattr(source, "__len__") or (is_stream and not hasattr(source, "batch_sampler")):
-        return None
+def _find_length(source: Any, name: str) -> int:  # noqa: ANN401
+    """How many items there are; refuse streams, which have no length."""
+    is_loader = hasattr(source, "batch_sampler")
+    if any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__) and not is_loader:
+        raise stream_error(name)
     try:
         return len(source)
-    except (TypeError, NotImplementedError):  # of a loader of a stream
-        return None
+    except (TypeError, NotImplementedError) as error:  # of a loader of a stream
+        raise stream_error(name) from error
     except (ValueError, OverflowError) as error:
         raise SotddError(f"dataset {name!r} has no length ({first_line(error)}): expected a count of items.") from error
+
+
+def stream_error(name: str) -> SotddError:
+    """The error for what yields points without an end that can be seen."""
+    return SotddError(f"dataset {name!r} is a stream: give its batches to sotdd.sketch_stream, or take some points.")

@@ -334,6 +334,21 @@ class Resample(Collector):
         return [np.tensordot(weights[: len(costs)], costs, 1) / len(costs) for costs in self.costs()]
 
 
+class KeepPools(Collector):
+    """Keeps the projections of the points of some datasets, and if asked for with far ones brought near."""
+
+    def __init__(self, members: tuple[int, ...], near: float | None = None) -> None:
+        self._members, self._near = members, near
+        self.pools: list[Pool] = []
+        self.near: list[Pool] = []
+
+    def before_sorting(self, chunk: Projected) -> None:
+        """Keep one chunk."""
+        self.pools.append(chunk.pool(self._members))
+        if self._near is not None:
+            self.near.append(chunk.pool(self._members, self._near))
+
+
 def collect_costs(parts: Sequence[Any], plan: Plan, engine: Engine) -> Doubles:
     """W_p^p (B, S, orders) of some splits from what an engine gave for one chunk of projections after another."""
     costs = engine.collect(parts)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sotdd.compute.engine import Engine, Points, Pool, Projected
-from sotdd.compute.resampling import Marks, Plan, collect_costs, find_distances
-from sotdd.compute.run import Collector, run
+from sotdd.compute.engine import Engine, Points, Pool
+from sotdd.compute.resampling import KeepPools, Marks, Plan, collect_costs, find_distances
+from sotdd.compute.run import run
 from sotdd.measure.columns import Doubles, Pooled
 from sotdd.measure.statistics import (
     FARTHEST,
@@ -46,7 +46,9 @@ class Permutations:
     ----------
     pair, projections, p, seed, engine
         The two datasets, what they are seen through and how, and what permutations follow from.
-    label_names, judged_by, columns
+    columns
+        The columns of both, if they are looked at one by one.
+    label_names, judged_by
         As in `sotdd.test`.
 
     Attributes
@@ -67,16 +69,16 @@ class Permutations:
         p: float,
         seed: int,
         engine: Engine,
-        *,
-        label_names: LabelNames,
-        judged_by: Statistic,
         columns: Pooled | None,
+        *,
+        label_names: LabelNames = "ignore",
+        judged_by: Statistic = "combined",
     ) -> None:
         self.projections, self.p, self._engine, self._columns = projections, p, engine, columns
-        combined = judged_by == "combined"
+        self.judged_by, combined = judged_by, judged_by == "combined"
         plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (p,)), actual=True, n_cells=None)
         self.plan: Plan = plan
-        kept = _KeepPools(combined)
+        kept = KeepPools((0, 1), FARTHEST if combined else None)
         run(pair, projections, engine, [kept])
         self._plans: dict[str, tuple[Plan, list[Pool], int | None]] = {"distance": (plan, kept.pools, None)}
         self._measures: dict[str, Measure] = {}
@@ -151,18 +153,3 @@ def _append(kept: dict[str, Doubles], name: str, found: Doubles) -> None:
     """Put what was found for further splits after what is known of the earlier ones."""
     axis = found.ndim > 1  # of costs (L, S, orders)
     kept[name] = np.concatenate([kept[name], found], axis=int(axis)) if name in kept else found
-
-
-class _KeepPools(Collector):
-    """Keeps the projections of all points as they are and, if asked for, with far ones brought near."""
-
-    def __init__(self, near: bool) -> None:
-        self._near = near
-        self.pools: list[Pool] = []
-        self.near: list[Pool] = []
-
-    def before_sorting(self, chunk: Projected) -> None:
-        """Keep one chunk."""
-        self.pools.append(chunk.pool((0, 1)))
-        if self._near:
-            self.near.append(chunk.pool((0, 1), FARTHEST))

@@ -20,7 +20,6 @@ from sotdd.measure.statistics import (
     Statistic,
     balance_costs,
     measure_axes,
-    measure_class_means,
     measure_largest,
     measure_means,
     measure_shares,
@@ -78,24 +77,25 @@ class Permutations:
         self.judged_by, combined = judged_by, judged_by == "combined"
         plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (p,)), actual=True, n_cells=None)
         self.plan: Plan = plan
-        kept = KeepPools((0, 1), FARTHEST if combined else None)
+        kept = KeepPools((0, 1))
         run(pair, projections, engine, [kept])
         self._plans: dict[str, tuple[Plan, list[Pool], int | None]] = {"distance": (plan, kept.pools, None)}
         self._measures: dict[str, Measure] = {}
         if combined:
-            near, has_classes = replace(plan, orders=ORDERS, n_cells=_CELLS), plan.n_classes > 1
-            of_features = replace(near, labels=False, n_cells=_CELLS_OF_FEATURES)
+            near, has_classes = [pool.bring_near(FARTHEST) for pool in kept.pools], plan.n_classes > 1
+            of_labels = replace(plan, orders=ORDERS, n_cells=_CELLS)
+            of_features = replace(of_labels, labels=False, n_cells=_CELLS_OF_FEATURES)
             self._plans = {
                 "distance": (plan, kept.pools, 1),
                 "chance": (replace(plan, n_cells=_CELLS_SHOWN), kept.pools, _SHOWN),
-                **({"labels": (near, kept.near, None)} if has_classes else {}),
-                "features": (of_features, kept.near, None),
+                **({"labels": (of_labels, near, None)} if has_classes else {}),
+                "features": (of_features, near, None),
             }
-            rows = np.concatenate([pool.values() for pool in kept.near])
+            rows = np.concatenate([pool.values() for pool in near])
             self._axes = measure_axes(columns, rows)
             self._measures["means"] = measure_means(rows)
             if label_names == "match" and has_classes:
-                self._measures["classes by name"] = measure_class_means(rows, plan.codes)
+                self._measures["classes by name"] = measure_means(rows, plan.codes)
                 self._measures[SHARES] = measure_shares(plan.codes)
         self.costs: dict[str, Doubles] = {}
         self.measured: dict[str, Doubles] = {}

@@ -93,7 +93,8 @@ def test(
     p
         The order of transport.
     n_projections
-        How many projections. Time grows with permutations × projections × points.
+        How many projections. Time grows with permutations × projections × points. On a processor, of more than 2,048
+        points together, neighbouring points of a class are counted in cells, in the data as in permutations.
     n_moments, moments, label_law, directions, scale
         As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
     seed

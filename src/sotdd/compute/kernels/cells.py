@@ -116,12 +116,7 @@ def make_cells(
 
 @step
 def _fill_keys(
-    here: Integers,
-    weight: float,
-    made: tuple[Doubles, Doubles, Integers],
-    keys: Keys,
-    filled: Integers,
-    spare: Bits,
+    here: Integers, weight: float, made: tuple[Doubles, Doubles, Integers], keys: Keys, filled: Integers, spare: Bits
 ) -> None:
     """Add the cells of one class to the keys of both sides, with class terms of each side's own."""
     values, labels, sizes = made

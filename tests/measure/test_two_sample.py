@@ -12,7 +12,7 @@ import threadpoolctl
 import reference
 import sotdd
 from sotdd.compute.resampling import Plan
-from sotdd.measure.statistics import balance_costs, measure_class_means, measure_means, measure_shares
+from sotdd.measure.statistics import balance_costs, measure_means, measure_shares
 
 CENTRES = 2 * np.eye(3, 6)
 
@@ -206,7 +206,7 @@ def test_the_measure_means_is_hotellings_with_a_ridge(rng):
     for number, found in enumerate(measure_means(rows)(plan.mark_all(range(6)).astype(float))):
         left, right = (side.index for side in plan.draw(number))
         gap = wide[:, left].mean(axis=1) - wide[:, right].mean(axis=1)
-        assert found == pytest.approx(gap @ np.linalg.solve(spread, gap), rel=1e-6)
+        assert found == pytest.approx(30 * 22 / 52 * gap @ np.linalg.solve(spread, gap), rel=1e-6)
 
 
 def test_class_means_are_compared_by_name_and_shares_too(rng):
@@ -216,7 +216,7 @@ def test_class_means_are_compared_by_name_and_shares_too(rng):
     spread = within @ within.T / len(y)
     spread += 0.1 * np.trace(spread) / 4 * np.eye(4)
     right = plan.mark_all(range(6)).astype(float)
-    of_classes, of_shares = measure_class_means(rows, plan.codes)(right), measure_shares(plan.codes)(right)
+    of_classes, of_shares = measure_means(rows, plan.codes)(right), measure_shares(plan.codes)(right)
     for number in range(plan.count):
         left, right = (side.index for side in plan.draw(number))
         by_class = by_share = 0.0

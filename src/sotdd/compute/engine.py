@@ -191,6 +191,10 @@ class Pool:
         """Some of the points."""
         return replace(self, rows=self.engine.take_points(self.rows, index))
 
+    def bring_near(self, deviations: float) -> Pool:
+        """The same points, those farther from the median than this many deviations brought that near."""
+        return replace(self, rows=self.engine.bring_near(self.rows, deviations))
+
     def part(self, some: slice) -> Pool:
         """Some of the projections."""
         return replace(self, rows=self.rows[some], terms=self.terms.part(some))
@@ -216,22 +220,17 @@ class Projected:
     rows: list[Any]
     _pools: dict[object, Pool] = field(default_factory=dict)
 
-    def pool(self, members: tuple[int, ...], near: float | None = None, count: int | None = None) -> Pool:
+    def pool(self, members: tuple[int, ...], count: int | None = None) -> Pool:
         """The points of some of the datasets together, under the first ``count`` projections or all.
 
-        Those farther from the median than ``near`` deviations are brought that near. Only pools of the same datasets
-        are kept for the next call.
+        Only the last pool is kept for the next call.
         """
-        kept, plain = self._pools, (members, count, None)
-        if plain not in kept:
+        kept = self._pools
+        if (members, count) not in kept:
             kept.clear()
             rows = self.engine.join_points([self.rows[one][:count] for one in members])
-            kept[plain] = Pool(self.engine, rows, self.block.terms.part(slice(count)))
-        if near is None:
-            return kept[plain]
-        if (members, count, near) not in kept:
-            kept[members, count, near] = replace(kept[plain], rows=self.engine.bring_near(kept[plain].rows, near))
-        return kept[members, count, near]
+            kept[members, count] = Pool(self.engine, rows, self.block.terms.part(slice(count)))
+        return kept[members, count]
 
 
 # ------------------------------------------------------------------ why a projection came out unusable

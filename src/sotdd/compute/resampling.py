@@ -7,7 +7,6 @@ projections go by.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -15,12 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report
 from sotdd.basics.errors import OutOfRange
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
 from sotdd.compute.engine import Engine, Points, Pool, Projected
-from sotdd.compute.run import Collector, be_silent
+from sotdd.compute.run import Collector
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -44,7 +42,7 @@ PROJECTIONS = 128
 HALVINGS = 4
 HALVING_PROJECTIONS = 64
 
-# Splits that are made between two reports of progress.
+# Splits that are marked at a time.
 _BATCH = 64
 
 # Pools of more points than this, and of at least two to a cell, are counted in cells; each has at most so many of them.
@@ -92,8 +90,6 @@ class Plan:
         Where the second dataset begins, if each side takes its points from one dataset; None if all are mixed.
     labels
         Whether labels count; otherwise points are compared by their features alone.
-    near
-        Points farther from the median than this many deviations are brought that near; None for none.
     n_projections
         How many projections the sides are compared through: the first ones.
     groups
@@ -126,7 +122,6 @@ class Plan:
     actual: bool = False
     border: int | None = None
     labels: bool = True
-    near: float | None = None
     n_projections: int = PROJECTIONS
     groups: Indices | None = None
     n_cells: int | None = CELLS
@@ -246,7 +241,7 @@ class Plan:
     def take_points(self, chunk: Projected) -> Pool:
         """The points that are split, under those projections of a chunk that this plan looks at."""
         left = self.n_projections - chunk.part.start
-        pool = chunk.pool(self.members, self.near, left if left < chunk.part.stop - chunk.part.start else None)
+        pool = chunk.pool(self.members, left if left < chunk.part.stop - chunk.part.start else None)
         return pool if self.index is None else pool.take(self.index)
 
 
@@ -287,19 +282,15 @@ class Resample(Collector):
         What to split, and how.
     engine
         The engine at work.
-    report
-        Progress over splits and projections; by default none.
     n_projections
         How many projections there are.
     """
 
-    def __init__(self, plans: Sequence[Plan], engine: Engine, n_projections: int, report: Report = be_silent) -> None:
-        self._plans, self._engine, self._report = plans, engine, report
+    def __init__(self, plans: Sequence[Plan], engine: Engine, n_projections: int) -> None:
+        self._plans, self._engine = plans, engine
         self._costs: list[dict[int, list[Any]]] = [{} for _ in plans]  # by the first split of a batch
         self._weights: list[Doubles] = []
         self.n_projections: int | None = min(n_projections, max((plan.n_projections for plan in plans), default=0))
-        self._total = sum(min(n_projections, plan.n_projections) * plan.count for plan in plans)
-        self._done, self._reporting = 0, threading.Lock()
 
     def before_sorting(self, chunk: Projected) -> None:
         """Split the points of all plans that still look."""
@@ -317,9 +308,6 @@ class Resample(Collector):
             for start in range(0, plan.count, _BATCH):
                 marks = plan.mark_all(range(start, min(start + _BATCH, plan.count)), self._engine.workers.each)
                 self._costs[number].setdefault(start, []).append(self._engine.split_costs(points, plan, marks))
-                with self._reporting:
-                    self._done += len(points.rows) * len(marks)
-                    self._report(self._done, self._total)
 
     def costs(self) -> list[Doubles]:
         """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""
@@ -332,6 +320,18 @@ class Resample(Collector):
         """Of each plan, the mean (S, orders) over projections, each counting by its importance."""
         weights = np.concatenate(self._weights)
         return [np.tensordot(weights[: len(costs)], costs, 1) / len(costs) for costs in self.costs()]
+
+
+class KeepPools(Collector):
+    """Keeps the projections of the points of some datasets."""
+
+    def __init__(self, members: tuple[int, ...]) -> None:
+        self._members = members
+        self.pools: list[Pool] = []
+
+    def before_sorting(self, chunk: Projected) -> None:
+        """Keep one chunk."""
+        self.pools.append(chunk.pool(self._members))
 
 
 def collect_costs(parts: Sequence[Any], plan: Plan, engine: Engine) -> Doubles:

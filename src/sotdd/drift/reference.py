@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any, Unpack, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.basics.checks import Received, check_choice, check_count, check_flag, check_level, check_order
 from sotdd.basics.display import Progress, report_progress
@@ -20,10 +19,10 @@ from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.comparison import PairCosts
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Projected, ProjectedPoints
+from sotdd.compute.engine import ProjectedPoints
 from sotdd.compute.estimators import estimate_distance
-from sotdd.compute.resampling import Indices, pool_groups
-from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.compute.resampling import Indices, KeepPools, pool_groups
+from sotdd.compute.run import choose_engine, run
 from sotdd.drift.changes import Changes, find_changes
 from sotdd.drift.columns import ReferenceColumns, Sides, pool_columns, spread_rows
 from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit
@@ -35,6 +34,7 @@ from sotdd.inputs.opening import split_reading
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
+from sotdd.measure.permutations import Permutations
 from sotdd.measure.statistics import LabelNames
 from sotdd.measure.two_sample import DRAWING, TwoSampleTest, permute, sample_datasets, split_seed
 from sotdd.projections.drawing import DRAWING as MANY
@@ -252,11 +252,9 @@ class DriftReference(Received):
         pair = points, _bring_near(data, self.projections.scaler)
         engine = choose_engine(device, [pair[1]], self.projections.n_projections)
         with report_progress(progress, "Permuting") as report, engine as active:
-            return permute(
-                pair, self.projections, self.p, count, self.seed, active,
-                label_names=self.label_names, columns=columns, level=limit,
-                remarks=self._remark_on(data), report=report,
-            )  # fmt: skip
+            how = self.projections, self.p, self.seed, active, columns
+            measured = Permutations(pair, *how, label_names=self.label_names)
+            return permute(measured, count, remarks=self._remark_on(data), report=report, level=limit)
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.
@@ -356,21 +354,11 @@ class DriftReference(Received):
 
 def _project_points(data: LabelledData, projections: Projections, device: str) -> ProjectedPoints:
     """The points of a dataset under every projection, for tests to come."""
-    near, kept = _bring_near(data, projections.scaler), _KeepPoints()
+    near, kept = _bring_near(data, projections.scaler), KeepPools((0,))
     with choose_engine(device, [near], projections.n_projections) as engine:
         run([near], projections, engine, [kept])
-    return ProjectedPoints(data.name, np.concatenate(kept.rows), data.classes, np.array(data.codes), data.groups)
-
-
-class _KeepPoints(Collector):
-    """Keeps the projections of one dataset, points in their own order."""
-
-    def __init__(self) -> None:
-        self.rows: list[NDArray[np.float32]] = []
-
-    def before_sorting(self, chunk: Projected) -> None:
-        """Keep one chunk."""
-        self.rows.append(chunk.pool((0,)).values())
+    rows = np.concatenate([pool.values() for pool in kept.pools])
+    return ProjectedPoints(data.name, rows, data.classes, np.array(data.codes), data.groups)
 
 
 def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sotdd.compute.engine import Engine, Points, Pool, Projected
-from sotdd.compute.resampling import Marks, Plan, collect_costs, find_distances
-from sotdd.compute.run import Collector, run
+from sotdd.compute.engine import Engine, Points, Pool
+from sotdd.compute.resampling import KeepPools, Marks, Plan, collect_costs, find_distances
+from sotdd.compute.run import run
 from sotdd.measure.columns import Doubles, Pooled
 from sotdd.measure.statistics import (
     FARTHEST,
@@ -20,7 +20,6 @@ from sotdd.measure.statistics import (
     Statistic,
     balance_costs,
     measure_axes,
-    measure_class_means,
     measure_largest,
     measure_means,
     measure_shares,
@@ -46,7 +45,9 @@ class Permutations:
     ----------
     pair, projections, p, seed, engine
         The two datasets, what they are seen through and how, and what permutations follow from.
-    label_names, judged_by, columns
+    columns
+        The columns of both, if they are looked at one by one.
+    label_names, judged_by
         As in `sotdd.test`.
 
     Attributes
@@ -67,33 +68,34 @@ class Permutations:
         p: float,
         seed: int,
         engine: Engine,
-        *,
-        label_names: LabelNames,
-        judged_by: Statistic,
         columns: Pooled | None,
+        *,
+        label_names: LabelNames = "ignore",
+        judged_by: Statistic = "combined",
     ) -> None:
         self.projections, self.p, self._engine, self._columns = projections, p, engine, columns
-        combined = judged_by == "combined"
+        self.judged_by, combined = judged_by, judged_by == "combined"
         plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (p,)), actual=True, n_cells=None)
         self.plan: Plan = plan
-        kept = _KeepPools(combined)
+        kept = KeepPools((0, 1))
         run(pair, projections, engine, [kept])
         self._plans: dict[str, tuple[Plan, list[Pool], int | None]] = {"distance": (plan, kept.pools, None)}
         self._measures: dict[str, Measure] = {}
         if combined:
-            near, has_classes = replace(plan, orders=ORDERS, n_cells=_CELLS), plan.n_classes > 1
-            of_features = replace(near, labels=False, n_cells=_CELLS_OF_FEATURES)
+            near, has_classes = [pool.bring_near(FARTHEST) for pool in kept.pools], plan.n_classes > 1
+            of_labels = replace(plan, orders=ORDERS, n_cells=_CELLS)
+            of_features = replace(of_labels, labels=False, n_cells=_CELLS_OF_FEATURES)
             self._plans = {
                 "distance": (plan, kept.pools, 1),
                 "chance": (replace(plan, n_cells=_CELLS_SHOWN), kept.pools, _SHOWN),
-                **({"labels": (near, kept.near, None)} if has_classes else {}),
-                "features": (of_features, kept.near, None),
+                **({"labels": (of_labels, near, None)} if has_classes else {}),
+                "features": (of_features, near, None),
             }
-            rows = np.concatenate([pool.values() for pool in kept.near])
+            rows = np.concatenate([pool.values() for pool in near])
             self._axes = measure_axes(columns, rows)
             self._measures["means"] = measure_means(rows)
             if label_names == "match" and has_classes:
-                self._measures["classes by name"] = measure_class_means(rows, plan.codes)
+                self._measures["classes by name"] = measure_means(rows, plan.codes)
                 self._measures[SHARES] = measure_shares(plan.codes)
         self.costs: dict[str, Doubles] = {}
         self.measured: dict[str, Doubles] = {}
@@ -151,18 +153,3 @@ def _append(kept: dict[str, Doubles], name: str, found: Doubles) -> None:
     """Put what was found for further splits after what is known of the earlier ones."""
     axis = found.ndim > 1  # of costs (L, S, orders)
     kept[name] = np.concatenate([kept[name], found], axis=int(axis)) if name in kept else found
-
-
-class _KeepPools(Collector):
-    """Keeps the projections of all points as they are and, if asked for, with far ones brought near."""
-
-    def __init__(self, near: bool) -> None:
-        self._near = near
-        self.pools: list[Pool] = []
-        self.near: list[Pool] = []
-
-    def before_sorting(self, chunk: Projected) -> None:
-        """Keep one chunk."""
-        self.pools.append(chunk.pool((0, 1)))
-        if self._near:
-            self.near.append(chunk.pool((0, 1), FARTHEST))

@@ -12,7 +12,7 @@ projections. Of these the largest difference counts, by the scores of `sotdd.mea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,40 +106,29 @@ def measure_axes(columns: Pooled | None, rows: NDArray[np.float32]) -> Doubles:
     return find_axes(_centre_rows(rows, None).T if columns is None else columns.ranked)
 
 
-def measure_means(rows: NDArray[np.float32]) -> Measure:
-    """The squared gap between the means of the two sides of every split, in units of the spread of all points.
+def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = None) -> Measure:
+    """The squared gap between the means of the two sides of every split, in units of its own errors.
 
-    rows (L, N) are the projections of the pooled points, in their own order.
+    rows (L, N) are the projections of the pooled points, in their own order. With codes, class by class, averaged over
+    the classes that both sides have: they are matched by name, and the unit is the spread of points within them. An
+    average, since datasets that were made to have every class would have more classes on both sides than their
+    permutations do.
     """
-    centred = _centre_rows(rows, None)
-    points = _whiten(centred, centred, _RIDGE)
-
-    def measure(right: Doubles) -> Doubles:
-        m = int(right[0].sum())
-        n = right.shape[1] - m
-        return np.asarray(np.sum((((1 - right) / n - right / m) @ points.T) ** 2, axis=1))
-
-    return measure
-
-
-def measure_class_means(rows: NDArray[np.float32], codes: NDArray[np.int64]) -> Measure:
-    """The same class by class, averaged over the classes that both sides have, in units of their own errors.
-
-    Classes are matched by name; the unit is the spread of points within their classes. An average, since datasets
-    that were made to have every class would have more classes on both sides than their permutations do.
-    """
-    points = _whiten(_centre_rows(rows, None), _centre_rows(rows, codes), _CLASS_RIDGE)
+    ridge = _RIDGE if codes is None else _CLASS_RIDGE
+    points = _whiten(_centre_rows(rows, None), _centre_rows(rows, codes), ridge).T  # (N, r)
+    everyone: list[Any] = [slice(None)]
+    members = everyone if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
+    classes = [(own, points[own]) for own in members]
 
     def measure(right: Doubles) -> Doubles:
         total, compared = np.zeros(len(right)), np.zeros(len(right))
-        for label in range(int(codes.max()) + 1):
-            own = np.flatnonzero(codes == label)
+        for own, of_class in classes:
             here = right[:, own]
             m = here.sum(axis=1)
-            n = len(own) - m
+            n = len(of_class) - m
             both = (n > 0) & (m > 0)
             contrast = (1 - here) / np.maximum(n, 1)[:, None] - here / np.maximum(m, 1)[:, None]
-            total += np.where(both, n * m / len(own), 0.0) * np.sum((contrast @ points[:, own].T) ** 2, axis=1)
+            total += np.where(both, n * m / len(of_class), 0.0) * np.sum((contrast @ of_class) ** 2, axis=1)
             compared += both
         return total / np.maximum(compared, 1.0)
 

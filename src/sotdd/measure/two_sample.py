@@ -18,7 +18,6 @@ from sotdd.basics.randomness import Stream, check_seed, generator
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.comparison import remark_on_features
-from sotdd.compute.engine import Engine, Points
 from sotdd.compute.resampling import find_distances
 from sotdd.compute.run import be_silent, choose_engine
 from sotdd.inputs import open_pair
@@ -95,7 +94,8 @@ def test(
     p
         The order of transport.
     n_projections
-        How many projections. Time grows with permutations × projections × points.
+        How many projections. Time grows with permutations × projections × points. On a processor, of more than 2,048
+        points together, neighbouring points of a class are counted in cells, in the data as in permutations.
     n_moments, moments, label_law, directions, scale
         As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
     seed
@@ -157,10 +157,8 @@ def test(
     with report_progress(progress, "Permuting") as report, engine as active:
         said = (*remarks, *remark_on_features(data, recipe))
         columns = Pooled.of(data) if judged_by == "combined" else None
-        return permute(
-            data, recipe, p, count, seed, active,
-            label_names=names, judged_by=judged_by, columns=columns, remarks=said, report=report,
-        )  # fmt: skip
+        measured = Permutations(data, recipe, p, seed, active, columns, label_names=names, judged_by=judged_by)
+        return permute(measured, count, remarks=said, report=report)
 
 
 def split_seed(drawing: Mapping[str, Any], projections: Projections | None) -> tuple[int, dict[str, Any]]:
@@ -189,16 +187,9 @@ def sample_datasets(
 
 
 def permute(
-    pair: Sequence[Points],
-    projections: Projections,
-    p: float,
+    measured: Permutations,
     n_permutations: int,
-    seed: int,
-    engine: Engine,
     *,
-    label_names: LabelNames = "ignore",
-    judged_by: Statistic = "combined",
-    columns: Pooled | None = None,
     remarks: Remarks = (),
     report: Report = be_silent,
     level: float | None = None,
@@ -210,27 +201,25 @@ def permute(
     rejection, if none of them is as far: that has a chance of at most a tenth of the level, which is added to every
     p-value that comes later. So all p-values stay as rare as they say, whatever one look has to do with another.
     """
-    what = f"{say_count(n_permutations, 'split')} through {say_count(projections.n_projections, 'projection')}"
-    size = 8 * projections.n_projections * 2 * len(ORDERS) + sum(data.n_points for data in pair)
+    count = measured.projections.n_projections
+    what = f"{say_count(n_permutations, 'split')} through {say_count(count, 'projection')}"
+    size = 8 * count * 2 * len(ORDERS) + sum(measured.plan.sizes)
     check_fits(n_permutations * size, what, "n_permutations", n_permutations)
     looks, spent = [(_FIRST_LOOK, _SETTLED)], 0.0
     if level is not None:
         most = max(_LATE_LOOK, math.ceil(1 / (_SPENT * level)) - 1)
         spent = 1 / (most + 1) if 2 * most < n_permutations else 0.0
         looks = [*_LOOKS, *([(most, _SETTLED_LATE)] if spent else [])]
-    measured = Permutations(
-        pair, projections, p, seed, engine, label_names=label_names, judged_by=judged_by, columns=columns
-    )
     for look, settled in looks if n_permutations > 4 * _FIRST_LOOK else ():
         measured.draw(1 + look, lambda done: report(done, 1 + n_permutations))
-        first = _judge(measured, judged_by, remarks)
+        first = _judge(measured, remarks)
         if first.p_value >= settled or first.p_value <= spent:
             return first
     measured.draw(1 + n_permutations, lambda done: report(done, 1 + n_permutations))
-    return _judge(measured, judged_by, remarks, spent)
+    return _judge(measured, remarks, spent)
 
 
-def _judge(measured: Permutations, judged_by: Statistic, remarks: Remarks, spent: float = 0.0) -> TwoSampleTest:
+def _judge(measured: Permutations, remarks: Remarks, spent: float = 0.0) -> TwoSampleTest:
     """The test by the permutations that were measured."""
     distances, statistics, largest = measured.distances, measured.statistics, measured.largest
     outstanding = combine_statistics(statistics, largest) if statistics else distances
@@ -240,7 +229,7 @@ def _judge(measured: Permutations, judged_by: Statistic, remarks: Remarks, spent
         null_distances=distances[1:],
         statistic=float(outstanding[0]),
         null=outstanding[1:],
-        judged_by=judged_by,
+        judged_by=measured.judged_by,
         p=measured.p,
         n_points=measured.plan.sizes,
         n_projections=measured.projections.n_projections,

@@ -189,7 +189,10 @@ class CpuEngine:
 
     def join_points(self, rows: Sequence[Rows]) -> Rows:
         """The points of several datasets one after another."""
-        return np.concatenate(rows, axis=1)
+        out = np.empty((len(rows[0]), sum(part.shape[1] for part in rows)), np.float32)
+        parts = _cut_rows(*out.shape)
+        self.workers.each(lambda part: np.concatenate([one[part] for one in rows], axis=1, out=out[part]), parts)
+        return out
 
     def take_points(self, rows: Rows, index: NDArray[np.integer]) -> Rows:
         """Some of the points."""

@@ -76,7 +76,7 @@ def _split_cells(
         if is_new:
             how = plan.grouped, offsets, edges, firsts, coefficients[part], cut
             cell_kernels.make_cells(pool.rows[part], *how, *here)
-        cell_kernels.split_cells(*here, firsts, few, weights[part], np.array(plan.orders), costs[part])
+        cell_kernels.split_cells(firsts, few, weights[part], np.array(plan.orders), costs[part], *here)
 
     workers.each(work, parts)
 

@@ -114,66 +114,80 @@ def make_cells(
             labels[line, k] /= max(size, 1)
 
 
+@step
+def _fill_keys(
+    here: Integers, weight: float, made: tuple[Doubles, Doubles, Integers], keys: Keys, filled: Integers, spare: Bits
+) -> None:
+    """Add the cells of one class to the keys of both sides, with class terms of each side's own."""
+    values, labels, sizes = made
+    first, second, n_first, n_second = 0.0, 0.0, 0, 0
+    for k in range(here.size):
+        rest = sizes[k] - here[k]
+        first += here[k] * labels[k]
+        second += rest * labels[k]
+        n_first += here[k]
+        n_second += rest
+    first /= max(n_first, 1)
+    second /= max(n_second, 1)
+    for k in range(here.size):
+        for side in range(2):
+            mass = sizes[k] - here[k] if side else here[k]
+            shifted = np.float32(weight * values[k] + (second if side else first))
+            keys[side, filled[side]] = _make_key(shifted, spare, mass)
+            filled[side] += int(mass > 0)  # an empty one is written over
+
+
+@step
+def _transport(x: Floats, mass_x: Integers, y: Floats, mass_y: Integers, m: int, n: int) -> tuple[float, float]:
+    """W_1 and W_2^2 between sorted values with masses, which are m and n together."""
+    first = second = 0.0
+    i = j = 0
+    left_x, left_y = mass_x[0] * n, mass_y[0] * m  # in units of 1 / (n m)
+    while left_x > 0 and left_y > 0:
+        width, gap = min(left_x, left_y), np.float64(x[i]) - np.float64(y[j])
+        first += width * abs(gap)
+        second += width * gap * gap
+        next_x, next_y = int(left_x == width), int(left_y == width)
+        i += next_x
+        j += next_y
+        left_x += next_x * mass_x[i] * n - width
+        left_y += next_y * mass_y[j] * m - width
+    unit = 1.0 / (float(m) * float(n))
+    return first * unit, second * unit
+
+
 @kernel
 def split_cells(
-    cells: NDArray[np.uint16],
-    values: Doubles,
-    labels: Doubles,
-    sizes: Integers,
     firsts: Integers,
     few: Integers,
     weights: Doubles,
     orders: Doubles,
     costs: Doubles,
+    cells: NDArray[np.uint16],
+    values: Doubles,
+    labels: Doubles,
+    sizes: Integers,
 ) -> None:
-    """Write W_p^p (B, S, orders), of orders 1 and 2, between two sides of cells, with class terms of each side's own.
+    """Write W_p^p (B, S, orders), of orders 1 and 2, between two sides of cells.
 
     few (S, m) names the points of the smaller side; all others are on the other side.
     """
     n_cells, m = values.shape[1], few.shape[1]
-    n, here = cells.shape[1] - m, np.empty(n_cells, np.int32)
-    keys, others = np.empty(n_cells + 1, np.uint64), np.empty(n_cells + 1, np.uint64)
-    spare, counts, bits = np.empty(n_cells, np.uint64), np.empty(2048, np.uint32), np.empty(1, np.uint32)
-    x, y = np.empty(n_cells, np.float32), np.empty(n_cells, np.float32)
-    mass_x, mass_y = np.empty(n_cells + 1, np.int64), np.empty(n_cells + 1, np.int64)
+    here, filled, counts = np.empty(n_cells, np.int64), np.empty(2, np.int64), np.empty(2048, np.uint32)
+    keys, spare = np.empty((2, n_cells + 1), np.uint64), np.empty(n_cells, np.uint64)
+    ordered, masses = np.empty((2, n_cells), np.float32), np.empty((2, n_cells + 1), np.int64)
     for line in range(values.shape[0]):
         for number in range(few.shape[0]):
-            here[:] = 0
+            here[:] = filled[:] = 0
             for i in range(m):
                 here[cells[line, few[number, i]]] += 1
-            a = b = 0
             for c in range(firsts.size - 1):
-                first, second, n_first, n_second = 0.0, 0.0, 0, 0
-                for k in range(firsts[c], firsts[c + 1]):
-                    rest = sizes[line, k] - here[k]
-                    first += here[k] * labels[line, k]
-                    second += rest * labels[line, k]
-                    n_first += here[k]
-                    n_second += rest
-                first /= max(n_first, 1)
-                second /= max(n_second, 1)
-                for k in range(firsts[c], firsts[c + 1]):
-                    rest, value = sizes[line, k] - here[k], weights[line] * values[line, k]
-                    keys[a] = _make_key(np.float32(value + first), bits, here[k])
-                    others[b] = _make_key(np.float32(value + second), bits, rest)
-                    a += int(here[k] > 0)  # an empty one is written over
-                    b += int(rest > 0)
-            _order(keys, spare, counts, a)
-            _order(others, spare, counts, b)
-            _read_keys(keys, a, x, mass_x)
-            _read_keys(others, b, y, mass_y)
-            total_1 = total_2 = 0.0
-            i = j = 0
-            left_x, left_y = mass_x[0] * n, mass_y[0] * m  # in units of 1 / (n m)
-            while left_x > 0 and left_y > 0:
-                width, gap = min(left_x, left_y), np.float64(x[i]) - np.float64(y[j])
-                total_1 += width * abs(gap)
-                total_2 += width * gap * gap
-                next_x, next_y = int(left_x == width), int(left_y == width)
-                i += next_x
-                j += next_y
-                left_x += next_x * mass_x[i] * n - width
-                left_y += next_y * mass_y[j] * m - width
+                own = slice(firsts[c], firsts[c + 1])
+                made = values[line, own], labels[line, own], sizes[line, own]
+                _fill_keys(here[own], weights[line], made, keys, filled, counts)
+            for side in range(2):  # one place for both, since each is compiled anew
+                _order(keys[side], spare, counts, filled[side])
+                _read_keys(keys[side], filled[side], ordered[side], masses[side])
+            found = _transport(ordered[0], masses[0], ordered[1], masses[1], m, cells.shape[1] - m)
             for column in range(orders.size):
-                total = total_1 if orders[column] == 1.0 else total_2
-                costs[line, number, column] = total / (float(m) * float(n))
+                costs[line, number, column] = found[int(orders[column] == 2.0)]

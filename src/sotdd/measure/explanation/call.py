@@ -168,8 +168,8 @@ def _match(
     pairs = match_classes(comparison, classes)
     asked = list(dict.fromkeys([*pairs, *find_same_names(classes)]))
     plans = plan_pairs(datasets, asked, SPLITS, make_seed(recipe), comparison.p)
-    resample = Resample(plans, engine, recipe.n_projections, report)
-    run(datasets, recipe, engine, [resample])
+    resample = Resample(plans, engine, recipe.n_projections)
+    run(datasets, recipe, engine, [resample], report)
     p_values = correct_for_all(np.array([means[:, 0] for means in resample.means()]))
     return tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))
 

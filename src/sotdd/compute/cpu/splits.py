@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.cpu.rows import ITEM_VALUES, Doubles, Rows, find_class_terms, sort_rows
 from sotdd.basics.threads import Workers
+from sotdd.compute.cpu.rows import ITEM_VALUES, Doubles, Rows, find_class_terms, sort_rows
 from sotdd.compute.engine import Pool
 from sotdd.compute.kernels import cells as cell_kernels
 from sotdd.compute.kernels import couplings

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import threadpoolctl
 
@@ -18,7 +18,6 @@ from sotdd.basics.checks import check_count
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_P = ParamSpec("_P")
 
 
 def _set_threads(library: threadpoolctl.LibController, count: int) -> None:
@@ -154,8 +153,8 @@ class Workers:
         """Start one thread, which starts the others: one after another they would keep the caller for milliseconds."""
         if threads:
             thread = threading.Thread(target=self._work, args=[threads - 1], name="sotdd", daemon=True)
-            self._team.append(thread)
             thread.start()
+            self._team.append(thread)
 
     def _work(self, others: int) -> None:
         with suppress(RuntimeError):  # there may be no more threads: those that there are do all of the work
@@ -171,13 +170,13 @@ class Workers:
         """How many threads work begun here is shared among: this one alone, where it is part of such work."""
         return 1 if getattr(self._here, "busy", False) else self.count
 
-    def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
+    def submit(self, function: Callable[[], _Result]) -> Future[_Result]:
         """Begin one piece of work beside what the caller does; a single thread does it at once."""
         done: Future[_Result] = Future()
 
         def work() -> None:
             try:
-                done.set_result(function(*args, **kwargs))
+                done.set_result(function())
             except BaseException as error:  # noqa: BLE001  # raised again where the result is asked for
                 done.set_exception(error)
 

@@ -60,11 +60,6 @@ class FurtherDraws:
     second: NDArray[np.float64]
     made: dict[int, NDArray[np.float64]] = field(default_factory=dict, kw_only=True)
 
-    @property
-    def nbytes(self) -> int:
-        """What the numbers take."""
-        return self.first.nbytes + self.second.nbytes
-
     def part(self, rows: slice) -> FurtherDraws:
         """Those of some consecutive projections."""
         return FurtherDraws(self.own.part(rows), self.law, self.first[rows], self.second[rows])

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 from sotdd.basics.threads import Workers
 from sotdd.projections.draws import BLOCK, Block, FurtherDraws, Laws
@@ -14,7 +15,7 @@ from sotdd.projections.recipe import Projections
 
 # Further draws follow from the label law and the seed alone. Those of comparisons of few projections, in so many chunks
 # no larger than this, are kept for the next one: to make them takes longer than a small comparison.
-_KEPT, _KEPT_BYTES, _FEW = 2, 12 << 20, 1024
+_KEPT, _KEPT_BYTES, _FEW = 2, 6 << 20, 1024
 _kept: dict[Hashable, FurtherDraws] = {}
 
 
@@ -45,8 +46,8 @@ class Draws:
         kept = _kept.get(name)
         alone = kept is not None or self._workers.count == 1
         more, size = 0 if kept else self.more, part.stop - part.start if alone else self._size
-        starts, draw = range(part.start, part.stop, size), self.projections.draw
-        futures = [self._workers.submit(draw, start, min(start + size, part.stop), more) for start in starts]
+        ends = ((start, min(start + size, part.stop)) for start in range(part.start, part.stop, size))
+        futures = [self._workers.submit(partial(self.projections.draw, *both, more)) for both in ends]
         self._begun.append((futures, name, kept))
 
     def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:
@@ -62,7 +63,7 @@ class Draws:
             del futures  # which hold what was drawn
             if kept is not None:
                 block = replace(block, draws=kept)
-            elif name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
+            elif name is not None and block.draws is not None and block.draws.first.nbytes <= _KEPT_BYTES:
                 _kept[name] = block.draws
                 for old in list(_kept)[:-_KEPT]:
                     _kept.pop(old, None)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from sotdd.projections.recipe import Projections
 
 # Further draws follow from the label law and the seed alone. Those of comparisons of few projections, in so many chunks
 # no larger than this, are kept for the next one: to make them takes longer than a small comparison.
-_KEPT, _KEPT_BYTES, _FEW = 2, 12 << 20, 1024
+_KEPT, _KEPT_BYTES, _FEW = 2, 6 << 20, 1024
 _kept: dict[Hashable, NDArray[np.float64]] = {}
 
 
@@ -51,7 +52,7 @@ class Draws:
         more, size = 0 if kept is not None else self.more, part.stop - part.start if alone else self._size
         starts = range(part.start, part.stop, size)
         pieces = [(start, min(start + size, part.stop), more, self.degree) for start in starts]
-        futures = [self._workers.submit(self.projections.draw, *piece) for piece in pieces]
+        futures = [self._workers.submit(partial(self.projections.draw, *piece)) for piece in pieces]
         self._begun.append((futures, name, kept))
 
     def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:
@@ -67,7 +68,7 @@ class Draws:
             del futures  # which hold what was drawn
             if kept is not None:
                 block = replace(block, draws=kept)
-            elif name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
+            elif name is not None and block.draws is not None and block.draws.first.nbytes <= _KEPT_BYTES:
                 _kept[name] = block.draws
                 for old in list(_kept)[:-_KEPT]:
                     _kept.pop(old, None)

@@ -303,9 +303,11 @@ def _finish(layout: Layout, made: Made, part: slice, block: Block, further: Doub
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
     rows, terms, drawn, fused = layout.rows[part], made.terms[part], block.terms, isinstance(block.terms, Polynomials)
-    how = layout.order, layout.offsets, drawn.limit, layout.degree, further[part]
+    how = layout.order, layout.offsets, drawn.limit, further[part]
     out = rows, made.places[part], made.values[part], terms if fused else terms[:, :0]
-    moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out)
+    n = rows.shape[1]
+    spare = np.empty(n, np.float32), np.empty(n), np.empty(layout.degree + 1), np.empty(further.shape[2])
+    moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out, *spare)
     if not fused:
         drawn = drawn.part(part)
         terms[...] = find_class_terms(rows, layout.offsets, drawn)

@@ -18,6 +18,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import event
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager
+from numba.core.typed_passes import NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -34,7 +38,26 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _FAST_SUMS = {"contract", "reassoc", "nsz"}
 
 
-_compiled = partial(numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+# What rewrites expressions of whole arrays and functions within functions, of which kernels have none.
+_NEEDLESS = (InlineClosureLikes, NopythonRewrites)
+
+
+class _LoopCompiler(CompilerBase):  # type: ignore[misc]  # Numba has no types
+    """Numba's compiler without the passes that plain loops do not need."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """All others, in their order."""
+        manager, builder = PassManager("loops"), DefaultPassBuilder
+        for part in (builder.define_untyped_pipeline, builder.define_typed_pipeline):
+            manager.passes += [found for found in part(self.state).passes if found[0] not in _NEEDLESS]
+        manager.passes += builder.define_nopython_lowering_pipeline(self.state).passes
+        manager.finalize()
+        return [manager]
+
+
+_compiled = partial(
+    numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=_LoopCompiler
+)
 
 
 def kernel(function: _F) -> _F:

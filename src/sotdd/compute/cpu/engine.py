@@ -305,8 +305,8 @@ def _finish(layout: Layout, made: Made, part: slice, block: Block, further: Doub
     rows, terms, drawn, fused = layout.rows[part], made.terms[part], block.terms, isinstance(block.terms, Polynomials)
     how = layout.order, layout.offsets, drawn.limit, further[part]
     out = rows, made.places[part], made.values[part], terms if fused else terms[:, :0]
-    n = rows.shape[1]
-    spare = np.empty(n, np.float32), np.empty(n), np.empty(layout.degree + 1), np.empty(further.shape[2])
+    n, degree = rows.shape[1], layout.degree
+    spare = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 1)), np.empty((2, further.shape[2]))
     moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out, *spare)
     if not fused:
         drawn = drawn.part(part)

@@ -54,7 +54,9 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
         s4 += square * square
         s6 += square * square * square
         powers[i] = 1.0
-    even[0], even[1], even[2] = even[0] + s2, even[1] + s4, even[2] + s6
+    even[0] += s2
+    even[1] += s4
+    even[2] += s6
     moments[0], scale = total / members.size, np.float64(members.size)
     for order in range(1, moments.size, 4):
         s1 = s2 = s3 = s4 = 0.0
@@ -64,55 +66,71 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
             v2 = v1 * t
             v3 = v2 * t
             v4 = v3 * t
-            s1, s2, s3, s4 = s1 + v1, s2 + v2, s3 + v3, s4 + v4
+            s1 += v1
+            s2 += v2
+            s3 += v3
+            s4 += v4
             powers[i] = v4
-        moments[order], moments[order + 1], moments[order + 2], moments[order + 3] = s1, s2, s3, s4
+        moments[order], moments[order + 1] = s1, s2
+        moments[order + 2], moments[order + 3] = s3, s4
         for k in range(order, order + 4):
             scale *= k
             moments[k] /= scale
 
 
 @step
-def _place(
-    row: Floats,
-    offsets: Integers,
-    cut: np.float32,
-    counted: Doubles,
-    powers: Doubles,
-    moments: Doubles,
-    own: Doubles,
-    places: Doubles,
-    values: Doubles,
-) -> None:
-    """Write mean and standard deviation (J, 2) of a row's points under J draws of label terms, and its values (5,).
+def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, known: Doubles, values: Doubles) -> None:
+    """Sum up what is known of the classes of a row (n,): the mean of t, then moments of orders 1, …, D, t cut to ±cut.
 
-    counted (D + 2, J) are what t and the moments of a class count by, the last row all beyond, which is left out.
+    Write their mean over points (D + 1,) to known[0], and means of their products to the lower triangle of the next
+    D + 1 rows; the last is for use meanwhile. values (5,) are those of `group_rows`.
     """
-    for k in range(values.size):
-        values[k] = 0.0
-    for j in range(own.size):
-        places[j, 0] = places[j, 1] = 0.0
+    centre, moments, even = known[0], known[-1], values[2:]
+    even[0] = even[1] = even[2] = 0.0
+    for i in range(known.shape[0]):  # a loop is compiled faster than a slice
+        for j in range(known.shape[1]):
+            known[i, j] = 0.0
     for c in range(offsets.size - 1):
         members = row[offsets[c] : offsets[c + 1]]
-        _class_moments(members, cut, powers, moments, values[2:])
+        _class_moments(members, cut, powers, moments, even)
         share = members.size / row.size
-        values[0] += share * moments[0]
-        values[1] += share * moments[0] * moments[0]
-        for j in range(own.size):
-            own[j] = 0.0
         for i in range(moments.size):
-            for j in range(own.size):
-                own[j] += moments[i] * counted[i, j]
-        for j in range(own.size):
-            places[j, 0] += share * own[j]
-            places[j, 1] += share * own[j] * own[j]
-    values[2] /= 2.0 * row.size
-    values[3] /= 24.0 * row.size
-    values[4] /= 720.0 * row.size
-    within = max(0.0, 2.0 * values[2] - values[1])  # what t varies by within classes
-    for j in range(own.size):
-        variance = places[j, 1] - places[j, 0] * places[j, 0] + counted[0, j] * counted[0, j] * within
-        places[j, 1] = math.sqrt(max(0.0, variance))
+            weighted = share * moments[i]
+            centre[i] += weighted
+            for j in range(i + 1):
+                known[i + 1, j] += weighted * moments[j]
+    values[0], values[1] = centre[0], known[1, 0]
+    even[0] /= 2.0 * row.size
+    even[1] /= 24.0 * row.size
+    even[2] /= 720.0 * row.size
+
+
+@step
+def _place(known: Doubles, square: float, counted: Doubles, sums: Doubles, out: Doubles) -> None:
+    """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
+
+    counted (D + 2, J) are what t and the moments count by, the last row all beyond; ``square`` is the mean of t², and
+    sums (2, J) are for use meanwhile.
+    """
+    centre, place, half = known[0], sums[0], sums[1]
+    for j in range(place.size):
+        place[j] = half[j] = 0.0
+    if known[1, 0] < square:  # of the squares of t all: what lies within classes, and what comes with their means
+        known[1, 0] = square
+    for i in range(centre.size):
+        known[i + 1, i] *= 0.5
+        mean, first = centre[i], known[i + 1, 0]
+        for j in range(place.size):
+            place[j] += mean * counted[i, j]
+            half[j] += counted[i, j] * first * counted[0, j]
+        for k in range(1, i + 1, 4):  # four at a time, so that memory is read and written once in four
+            one, two, three = known[i + 1, k], known[i + 1, k + 1], known[i + 1, k + 2]
+            four = known[i + 1, k + 3]
+            for j in range(place.size):
+                total = one * counted[k, j] + two * counted[k + 1, j] + three * counted[k + 2, j]
+                half[j] += counted[i, j] * (total + four * counted[k + 3, j])
+    for j in range(place.size):
+        out[j, 0], out[j, 1] = place[j], math.sqrt(max(0.0, 2.0 * half[j] - place[j] * place[j]))
 
 
 @kernel
@@ -130,8 +148,8 @@ def group_rows(
     terms: Doubles,
     row: Floats,
     powers: Doubles,
-    moments: Doubles,
-    own: Doubles,
+    known: Doubles,
+    sums: Doubles,
 ) -> None:
     """Bring the points of each row together by class, write what controls are made of, and shift them by class.
 
@@ -139,15 +157,15 @@ def group_rows(
     (B, J, 2) are means and standard deviations under draws of label terms that counted (B, D + 2, J) tells; values
     (B, 5) the mean of t, the mean square of class means, and the even moments. terms (B, C) are those of polynomials;
     rows with one that is too large stay as they are. What is not wanted has no rows or no columns. All is done to one
-    row before the next, in fast caches; row (n,), powers (n,), moments (D + 1,) and own (J,) are for use meanwhile.
+    row before the next, in fast caches; row (n,), powers (n,), known (D + 3, D + 1) and sums (2, J) are for use
+    meanwhile.
     """
     for line in range(out.shape[0]):
         for i in range(index.size):
             row[i] = source[line, index[i]]
         if values.shape[0] > 0:
-            _place(
-                row, offsets, np.float32(cut), counted[line], powers, moments, own, places[line], values[line]
-            )
+            _sum_up(row, offsets, np.float32(cut), powers, known, values[line])
+            _place(known, 2.0 * values[line, 2], counted[line], sums, places[line])
         fits = terms.shape[1] > 0
         if fits:
             sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), powers, terms[line])
@@ -158,8 +176,9 @@ def group_rows(
             weight, term = 1.0, 0.0
             if fits:
                 weight, term = weights[line], terms[line, c]
-            for i in range(offsets[c], offsets[c + 1]):
-                out[line, i] = weight * row[i] + term
+            members, shifted = row[offsets[c] : offsets[c + 1]], out[line, offsets[c] : offsets[c + 1]]
+            for i in range(members.size):
+                shifted[i] = weight * members[i] + term
 
 
 @allocating_kernel

@@ -21,7 +21,7 @@ from numba.core import event
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager
 from numba.core.typed_passes import NopythonRewrites
-from numba.core.untyped_passes import InlineClosureLikes
+from numba.core.untyped_passes import DeadBranchPrune, InlineClosureLikes
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -38,8 +38,8 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _FAST_SUMS = {"contract", "reassoc", "nsz"}
 
 
-# What rewrites expressions of whole arrays and functions within functions, of which kernels have none.
-_NEEDLESS = (InlineClosureLikes, NopythonRewrites)
+# For functions within functions, arguments that are None, and expressions of whole arrays: kernels have none.
+_NEEDLESS = (InlineClosureLikes, DeadBranchPrune, NopythonRewrites)
 
 
 class _LoopCompiler(CompilerBase):  # type: ignore[misc]  # Numba has no types
@@ -55,9 +55,7 @@ class _LoopCompiler(CompilerBase):  # type: ignore[misc]  # Numba has no types
         return [manager]
 
 
-_compiled = partial(
-    numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=_LoopCompiler
-)
+_compiled = partial(numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=_LoopCompiler)
 
 
 def kernel(function: _F) -> _F:

@@ -69,15 +69,14 @@ def _fold(z: Floats, size: int, first: int, rows: int) -> None:
 
 
 @step
-def _load(points: Floats, start: int, signs: Floats, z: Floats) -> None:
-    """Write sixteen points of at least as many features, from ``start`` on and times signs, as lanes of z, then zeros."""
+def _load(points: Floats, start: int, z: Floats) -> None:
+    """Write sixteen points of at least as many features, from ``start`` on, as lanes of z, then zeros."""
     width = points.shape[1]
     for j in range(0, width, LANES):
         first = min(j, width - LANES)  # the last lines are read twice, where the features are no multiple of sixteen
         transpose(z, LANES * first, points, start * width + first, width)
     for i in range(LANES * width, z.size):
         z[i] = 0.0
-    _multiply_lines(z, signs, width)
 
 
 @step
@@ -118,21 +117,19 @@ def project_rows(
 ) -> None:
     """Write scale_i · (u_i·x + Σ_j lean_ij (v_j·x)) for points x, u_i the rows of H·S₃·H·S₂·H·S₁.
 
-    points (m, d), neither less than sixteen, signs (3, D), basis (r, d) of rows v_j times the signs that points are
-    multiplied by first, lean (B, r), scales (B,); columns ``at`` and following of out (B, n) are written. The rows are
-    those from ``first`` + ``skipped`` on, of an aligned power of two of them that begins at ``first``. z and along are
-    for D and r lines meanwhile.
+    points (m, d), neither less than sixteen, signs (3, D), basis (r, d) of rows v_j, lean (B, r), scales (B,); columns
+    ``at`` and following of out (B, n) are written. The rows are those from ``first`` + ``skipped`` on, of an aligned
+    power of two of them that begins at ``first``. z and along are for D and r lines meanwhile.
     """
     size, rows = signs.shape[1], 1
     while rows < skipped + out.shape[0]:
         rows *= 2
     for place in range(0, points.shape[0], LANES):
         start = min(place, points.shape[0] - LANES)  # the last points go through with some of those before them
-        _load(points, start, signs[0], z)
+        _load(points, start, z)
         _products(z, basis, along)
         for turn in range(3):  # one place for all transforms, since each is compiled anew
-            if turn:
-                _multiply_lines(z, signs[turn], size)
+            _multiply_lines(z, signs[turn], size)
             if turn == 2:
                 _fold(z, size, first, rows)
             _transform(z, rows if turn == 2 else size)
@@ -140,7 +137,9 @@ def project_rows(
 
 
 @exact_kernel
-def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, out: Floats, z: Floats) -> None:
+def write_directions(
+    signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, out: Floats, z: Floats
+) -> None:
     """Write directions ``first`` and following, as many as there are ``scales``, as columns of ``out`` (d, B).
 
     Column i is scale_i · (u_i + Σ_j lean_ij v_j), u_i as in `project_rows` and v_j the rows of ``basis`` (r, d). As H

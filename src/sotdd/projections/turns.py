@@ -74,9 +74,8 @@ class Turn:
             whole *= 2
         start = first // whole * whole  # the rows wanted are among these, which share most of the work
         rows = slice(first, last)
-        signed = self.basis * self.signs[0, : self.basis.shape[1]]
-        drawn = self.signs, signed, self.lean[rows], self.scales[rows]
-        z, along = (np.empty(LANES * lines, np.float32) for lines in (self.signs.shape[1], len(signed)))
+        drawn = self.signs, self.basis, self.lean[rows], self.scales[rows]
+        z, along = (np.empty(LANES * lines, np.float32) for lines in (self.signs.shape[1], len(self.basis)))
         project_rows(points, *drawn, start, first - start, out, at, z, along)
 
     def write_directions(self, first: int, out: Floats) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sotdd.compute.engine import LARGEST_TERM
 from sotdd.compute.kernels.rows import sum_polynomial
-from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, allocating_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, exact_kernel, kernel, step
 
 # --------------------------------------------------------------------------- points
 
@@ -115,8 +115,7 @@ def _place(known: Doubles, square: float, counted: Doubles, sums: Doubles, out: 
     centre, place, half = known[0], sums[0], sums[1]
     for j in range(place.size):
         place[j] = half[j] = 0.0
-    if known[1, 0] < square:  # of the squares of t all: what lies within classes, and what comes with their means
-        known[1, 0] = square
+    known[1, 0] = max(known[1, 0], square)  # what lies within classes, and what comes with their means
     for i in range(centre.size):
         known[i + 1, i] *= 0.5
         mean, first = centre[i], known[i + 1, 0]

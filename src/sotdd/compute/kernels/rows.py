@@ -110,10 +110,8 @@ def _insert(row: Bits, spare: Bits) -> None:
 
 
 @step
-def _deal(row: Bits, spare: Bits, counts: Counts) -> None:
+def _deal(row: Bits, spare: Bits, counts: Counts, width: int, digits: int, mask: int) -> None:
     """Sort many values, in place: three passes over 11-bit digits, or four over 8-bit ones of a short row."""
-    width, digits = 11 if row.size >= SHORT_ROW else 8, 3 if row.size >= SHORT_ROW else 4
-    mask = 2047 if row.size >= SHORT_ROW else 255
     for digit in range(digits):
         for j in range(mask + 1):
             counts[digit, j] = 0
@@ -151,14 +149,15 @@ def sort(row: Bits, spare: Bits, counts: Counts) -> None:
     if row.size <= _FEW:
         _insert(row, spare)
     else:
-        _deal(row, spare, counts)
+        short = row.size < SHORT_ROW
+        _deal(row, spare, counts, 8 if short else 11, 4 if short else 3, 255 if short else 2047)
 
 
 @kernel
 def sort_part(bits: Bits, first: int, last: int, spare: Bits, counts: Counts) -> None:
     """Sort values first, …, last - 1 of every row (B, n), in place, as `sort` does with many."""
     for line in range(bits.shape[0]):
-        _deal(bits[line, first:last], spare, counts)
+        _deal(bits[line, first:last], spare, counts, 11, 3, 2047)
 
 
 @kernel

@@ -14,11 +14,10 @@ from hypothesis.extra import numpy as hnp
 
 import sotdd
 from sotdd import LabelledData
-from sotdd.basics.threads import find_libraries
+from sotdd.basics.threads import Workers, find_libraries
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.cpu.rows import find_class_terms, sort_classes, sort_rows
-from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.kernels import rows as kernels
 from sotdd.projections.moments import Polynomials
 

@@ -7,7 +7,7 @@ import pytest
 
 import reference
 import sotdd
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.explanation.feature_comparison import FeaturePool, find_contributions, find_directions, find_features
 

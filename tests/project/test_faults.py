@@ -197,7 +197,7 @@ def test_children_forked_while_threads_compute_do_not_hang(tmp_path):
 
 
 CHILD = """
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 with Workers() as outer:
     whole = outer.count
     child = os.fork()

@@ -30,6 +30,7 @@ from sotdd.projections.recipe import Projections
 Doubles = NDArray[np.float64]
 Pairs = Sequence[tuple[int, int]]
 Distances = dict[tuple[int, int], Distance]
+_Halves = dict[int, tuple[int, Doubles]]
 
 # What the controls of a dataset are made of takes this many numbers under every projection.
 _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
@@ -107,12 +108,16 @@ class PairCosts(Collector):
         self._sides = ControlSides(controls, self.importance) if controls else None
         self._reach = [collect(parts) for parts in self._ends]  # (L, 2) the smallest and the largest projected value
         self._largest = [np.abs(ends).max(axis=1) for ends in self._reach]
+        self._units = [_ROUNDING * float(most.max()) for most in self._largest]  # what rounding is at most
         self._flat = [_is_flat(ends, most) for ends, most in zip(self._reach, self._largest, strict=True)]
+        most = self.costs.max(axis=1)
+        self._refuse_lost_powers(most)
+        scale = np.where(most > 0, most, 1.0)
+        means = np.mean(self.costs / scale[:, None], axis=1)
+        self._values = means ** (1 / self._p) * scale ** (1 / self._p)  # plain distances
 
     def estimate(self, some: range) -> list[Estimate]:
         """The mean costs of some pairs."""
-        for number in some:
-            self._refuse_lost_powers(number)
         costs, sides = self.costs[some.start : some.stop], self._sides
         costs = costs if self.weights is None else costs * self.weights
         pairs = [self._pairs[number] for number in some]
@@ -125,28 +130,26 @@ class PairCosts(Collector):
         found = self._engine.workers.each(work, parts)
         return [estimate for group in found for estimate in group]
 
-    def _refuse_lost_powers(self, number: int) -> None:
-        """Refuse powers that left float64, above or below."""
-        costs, (i, j) = self.costs[number], self._pairs[number]
-        if not np.isfinite(costs).all():
+    def _refuse_lost_powers(self, most: Doubles) -> None:
+        """Refuse powers that left float64, above or below; ``most`` (P,) are the largest costs."""
+        if not np.isfinite(most).all():
             raise OutOfRange(
                 f"transport to the power p={self._p:g} overflows: take a smaller p or scale the features",
                 use={"scale": "pooled"},
             )
-        if self._p > 2 and ((costs == 0) & (self._reach[i] != self._reach[j]).any(axis=1)).any():
-            raise SotddError(f"transport to the power p={self._p:g} underflows: use a smaller p.")
+        for costs, (i, j) in zip(self.costs, self._pairs, strict=True) if self._p > 2 else ():
+            if ((costs == 0) & (self._reach[i] != self._reach[j]).any(axis=1)).any():
+                raise SotddError(f"transport to the power p={self._p:g} underflows: use a smaller p.")
 
     def remark_on_precision(self, number: int) -> Remarks:
         """Say when float32 leaves few digits: values so large that the features beside them are rounded away."""
-        costs, (i, j) = self.costs[number], self._pairs[number]
-        rounding = _ROUNDING * np.maximum(self._largest[i], self._largest[j])
-        unit, most = float(rounding.max()), float(costs.max())
-        if unit > 0 and most > 0:
-            value = float(np.mean(costs / most)) ** (1 / self._p) * most ** (1 / self._p)
-            if unit > _TOLERATED * value:  # otherwise rounding is nowhere more
-                noise = unit * float(np.mean((rounding / unit) ** self._p)) ** (1 / self._p)
-                if noise > _TOLERATED * value:
-                    return (Remark("rounding", noise=noise),)
+        (i, j), value = self._pairs[number], float(self._values[number])
+        unit = max(self._units[i], self._units[j])
+        if unit > _TOLERATED * value > 0:  # otherwise rounding is nowhere more
+            shares = _ROUNDING * np.maximum(self._largest[i], self._largest[j]) / unit
+            noise = unit * float(np.mean(shares**self._p)) ** (1 / self._p)
+            if noise > _TOLERATED * value:
+                return (Remark("rounding", noise=noise),)
         return (Remark("far from zero"),) if self._flat[i] or self._flat[j] else ()
 
 
@@ -218,15 +221,10 @@ class Comparison:
         for start in range(0, len(self._pairs), _TOGETHER):
             some = range(start, min(start + _TOGETHER, len(self._pairs)))
             for number, mean in zip(some, seen.estimate(some), strict=True):
-                distance = self._conclude_pair(number, mean, recipe, method)
-                costs = seen.costs[number] * seen.importance
-                noise = NoiseFloor.of(splits[number], costs, self._p, distance.value) if splits else None
-                known = [halves[side] for side in self._pairs[number] if side in halves]
-                sampling = NoiseFloor.of_halves(known, distance.n_points, self._p, distance.value) if known else None
-                found[self._pairs[number]] = replace(distance, noise=noise, sampling=sampling)
+                found[self._pairs[number]] = self._conclude_pair(number, mean, recipe, method, splits, halves)
         return found
 
-    def _split_points(self, importance: Doubles) -> tuple[list[Doubles], dict[int, tuple[int, Doubles]]]:
+    def _split_points(self, importance: Doubles) -> tuple[list[Doubles], _Halves]:
         """Of each pair, what its splits cost (B, S); of each dataset, its size and how far its halves are apart."""
         if self._resample is None:
             return [], {}
@@ -238,13 +236,21 @@ class Comparison:
         }
         return costs[:count], halves
 
-    def _conclude_pair(self, number: int, mean: Estimate, projections: Projections, method: str) -> Distance:
+    def _conclude_pair(
+        self, number: int, mean: Estimate, projections: Projections, method: str, splits: list[Doubles], halves: _Halves
+    ) -> Distance:
         """The distance of one pair by its number."""
-        seen, (first, second) = self._costs, (self._datasets[side] for side in self._pairs[number])
+        seen, pair, p = self._costs, self._pairs[number], self._p
+        (first, second), value = (self._datasets[side] for side in pair), mean.take_root(p)[0]
+        costs = seen.costs[number] * seen.importance if splits else None
+        noise = None if costs is None else NoiseFloor.of(splits[number], costs, p, value)
+        known = [halves[side] for side in pair if side in halves]
+        sampling = NoiseFloor.of_halves(known, (first.n_points, second.n_points), p, value)
         remarks = (*seen.remark_on_precision(number), *remark_on_features([first, second], projections))
         return estimate_distance(
             first, second, seen.costs[number], self._p, weights=seen.weights, known=mean, remarks=remarks,
             method=method, fingerprint=projections.fingerprint, scaler=projections.scaler, columns=projections.columns,
+            noise=noise, sampling=sampling,
         )  # fmt: skip
 
 

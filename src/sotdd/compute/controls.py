@@ -202,9 +202,7 @@ class ControlSides:
         return means, even, np.stack([values[:, 0] for _, values in known]), columns
 
 
-def _control_labels(
-    a: NDArray[np.floating] | None, b: NDArray[np.floating] | None, p: float, out: Doubles
-) -> bool:
+def _control_labels(a: NDArray[np.floating] | None, b: NDArray[np.floating] | None, p: float, out: Doubles) -> bool:
     """Write label controls (L, 3) of two sides; returns False where they have none, or float32 leaves too little.
 
     Under wild draws of the label law places are large, and the gap between two that are nearly the same is rounding.

@@ -310,9 +310,9 @@ class LabelledData(Received):
         position[order] = np.arange(self.n_points)
         return offsets, position.astype(np.int32) if self.n_points < 2**31 else position
 
-    def blocks(self) -> list[slice]:
-        """Cut the rows into blocks so small that converting one takes little memory."""
-        return _cut_range(self.n_points, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
+    def blocks(self, most: int = _MOST_ROWS) -> list[slice]:
+        """Cut the rows into blocks of at most so many, and so small that converting one takes little memory."""
+        return _cut_range(self.n_points, min(most, _BLOCK_VALUES // self.n_features))
 
     def feature_parts(self) -> list[slice]:
         """Cut the features into parts, so that sums of each class over one take little memory; usually there is one."""

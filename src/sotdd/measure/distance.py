@@ -306,14 +306,7 @@ def fit_projections(
 ) -> tuple[Projections, list[LabelledData]]:
     """The given projections, or those drawn as asked, not both; and the datasets with columns in their order."""
     if projections is None:
-        drawing = drawing.but(settings)
-        if estimator == "plain":
-            recipe = drawing.fit(data)
-        else:
-            from sotdd.compute.cpu.workers import Workers
-
-            with Workers(1):  # BLAS is held to one thread, so that the tilt has the same bits for any number of them
-                recipe = drawing.fit(data, tilt=True)
+        recipe = drawing.but(settings).fit(data, tilt=estimator != "plain")
         return recipe, [recipe.align(part) for part in data]
     if not isinstance(projections, Projections):
         raise SotddError(

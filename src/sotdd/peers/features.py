@@ -12,8 +12,8 @@ from sotdd.basics.checks import check_positive
 from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import join_remarks
+from sotdd.basics.threads import Workers
 from sotdd.compute.comparison import compare
-from sotdd.compute.cpu.workers import Workers
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.peers.points import (
     Distances,

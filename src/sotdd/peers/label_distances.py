@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError, require
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.peers.features import Gaussian
 from sotdd.peers.points import Doubles, check_plan_fits, point_costs
 

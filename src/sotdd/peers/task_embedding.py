@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
 from sotdd.basics.display import Report
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData

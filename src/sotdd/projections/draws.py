@@ -79,7 +79,7 @@ class FurtherDraws:
         return FurtherDraws(own, parts[0].law, first, np.concatenate(second))
 
     def make(self, degree: int) -> NDArray[np.float64]:
-        """What t and moments of orders 1, …, D and beyond count by, (B, D + 2, 1 + J), under the terms and each draw."""
+        """What t and moments of orders 1, …, D and beyond count by, (B, D + 2, 1 + J), in the terms and each draw."""
         (count, draws), width = self.first.shape[:2], degree + 2
         if self.law is None:
             counted = np.zeros((count, width, 1 + draws))

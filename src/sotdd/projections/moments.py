@@ -81,7 +81,8 @@ class ZeroTruncatedPoisson(Law, name="zero-truncated Poisson"):
             unclear = np.flatnonzero(orders[:, column] == 0)
             known = cumulative_poisson(rate, self.max_order)
             orders[unclear, column] = np.searchsorted(known, uniforms[unclear, column], "right") + 1
-        return np.minimum(orders, self.max_order or HIGHEST_ORDER, out=orders)
+        result: NDArray[np.int64] = np.minimum(orders, self.max_order or HIGHEST_ORDER)
+        return result
 
     def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
         """P(order <= 1), P(order <= 2), … of each moment."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from zlib import crc32
@@ -15,16 +13,17 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.threads import Workers
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 
 Doubles = NDArray[np.float64]
 
-# Fewer blocks than this are not worth the threads.
+# Fewer blocks than this are not worth the threads, and are pooled together.
 _FEW_BLOCKS = 8
 
-# Moments of blocks are pooled before they hold more than about this many features together.
-_POOLED_VALUES = 1 << 21
+# Blocks of a dataset are shared out in at most so many runs, whose moments hold no more than about so many features.
+_RUNS, _POOLED_VALUES = 32, 1 << 21
 
 # A reach smaller than this is not divided by, so that its inverse stays in float64.
 _SMALLEST = 1e-300
@@ -60,23 +59,36 @@ class FeatureMoments:
     name_of_farthest: str
 
     @classmethod
-    def of(cls, data: LabelledData) -> FeatureMoments:
-        """Go over a dataset once, block by block."""
-        pivot = data.rows(slice(0, 1))[0].astype(np.float64)
-        if isinstance(data.features, DeviceFeatures):
-            reach, mean, squares, row = data.features.moments(pivot)
-            farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
-            return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))
-        blocks = data.blocks()
-        if len(blocks) < _FEW_BLOCKS:
-            return cls.pool([cls._of_block(data, block, pivot) for block in blocks])
-        together = max(_FEW_BLOCKS, _POOLED_VALUES // data.n_features)
-        with ThreadPoolExecutor(os.cpu_count()) as threads:  # the loops do not hold Python's lock
-            parts = [
-                cls.pool(list(threads.map(lambda block: cls._of_block(data, block, pivot), blocks[at : at + together])))
-                for at in range(0, len(blocks), together)
-            ]
-        return cls.pool(parts)
+    def of_each(cls, datasets: Sequence[LabelledData]) -> list[FeatureMoments]:
+        """Go over datasets once, block by block; the loops do not hold Python's lock."""
+        pivots = [data.rows(slice(0, 1))[0].astype(np.float64) for data in datasets]
+        here = [number for number, data in enumerate(datasets) if not isinstance(data.features, DeviceFeatures)]
+        runs = [(number, run) for number in here for run in _cut_blocks(datasets[number])]
+        with Workers(1 if len(runs) < len(here) + _FEW_BLOCKS else None) as workers:
+            found = workers.each(lambda item: cls._of_run(datasets[item[0]], item[1], pivots[item[0]]), runs)
+        parts: list[list[FeatureMoments]] = [[] for _ in datasets]
+        for (number, _), moments in zip(runs, found, strict=True):
+            parts[number].append(moments)
+        return [
+            cls.pool(own) if own else cls._of_tensor(data, pivot)
+            for own, data, pivot in zip(parts, datasets, pivots, strict=True)
+        ]
+
+    @classmethod
+    def _of_tensor(cls, data: LabelledData, pivot: Doubles) -> FeatureMoments:
+        assert isinstance(data.features, DeviceFeatures)
+        reach, mean, squares, row = data.features.moments(pivot)
+        farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
+        return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))
+
+    @classmethod
+    def _of_run(cls, data: LabelledData, blocks: Sequence[slice], pivot: Doubles) -> FeatureMoments:
+        found: list[FeatureMoments] = []
+        for block in blocks:
+            found.append(cls._of_block(data, block, pivot))
+            if len(found) == _FEW_BLOCKS:
+                found = [cls.pool(found)]
+        return cls.pool(found)
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
@@ -150,6 +162,13 @@ class FeatureMoments:
     def _lengths(self) -> Doubles:
         """(d,) summed squared deviations in one unit for all features."""
         return self.squares * (self.reach / self._unit) ** 2
+
+
+def _cut_blocks(data: LabelledData) -> list[list[slice]]:
+    """The blocks of a dataset in runs, few enough that the moments of all take little memory."""
+    blocks = data.blocks(data.n_points)
+    size = -(-len(blocks) // max(1, min(_RUNS, _POOLED_VALUES // data.n_features)))
+    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
 def _sum(parts: Sequence[Doubles]) -> Doubles:

@@ -170,7 +170,7 @@ def _fit(data: Sequence[LabelledData], scale: object) -> Scaler:
     same_features(data)
     columns = _names(data)
     by_feature = scale == "features" or (scale == "auto" and columns is not None)
-    parts = [(part, FeatureMoments.of(part)) for part in data]
+    parts = list(zip(data, FeatureMoments.of_each(data), strict=True))
     whole, centre, spread = _pool(parts, by_feature)
     scales = np.where(spread > 0, spread, 1.0)
     refuse_beyond_float64(scales, inverse=True)

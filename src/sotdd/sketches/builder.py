@@ -252,7 +252,7 @@ class SketchBuilder:
 
         In one pass the counted values lack the label terms (L, C), which are added here.
         """
-        from sotdd.compute.cpu.workers import Workers
+        from sotdd.basics.threads import Workers
 
         values = self.sums["values"]
         groups = (

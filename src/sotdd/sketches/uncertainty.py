@@ -228,7 +228,7 @@ class GroupCounts(Sums):
         """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
         from scipy.linalg import hadamard
 
-        from sotdd.compute.cpu.workers import Workers
+        from sotdd.basics.threads import Workers
 
         if not self.kept:
             return None

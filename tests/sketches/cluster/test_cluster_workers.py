@@ -88,7 +88,7 @@ def test_only_the_sketch_comes_to_the_client(folder, processes, projections, str
 
 def test_a_worker_with_one_thread_uses_one_core(processes):
     def threads():
-        from sotdd.compute.cpu.workers import Workers
+        from sotdd.basics.threads import Workers
 
         with Workers() as workers:
             return workers.count

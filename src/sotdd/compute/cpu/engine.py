@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.threads import Workers
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,
     Layout,
-    Made,
     Rows,
     find_class_terms,
     fit_chunk,
@@ -32,7 +32,7 @@ from sotdd.compute.cpu.rows import (
     sum_points,
     sum_share,
 )
-from sotdd.compute.cpu.workers import Draws, Workers
+from sotdd.compute.cpu.workers import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
@@ -152,7 +152,8 @@ class CpuEngine:
             self.workers.each(lambda number: work(number, slice(None), align(number)), range(len(pairs)))
         else:
             steps, n_points = align(0), sum(sizes[side] for side in pairs[0])
-            self.workers.each(lambda part: work(0, part, steps), _cut_rows(count, n_points))
+            parts = _cut_rows(count, n_points, self._size_item(count * n_points, _MOST_VALUES))
+            self.workers.each(lambda part: work(0, part, steps), parts)
         return costs.T
 
     def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
@@ -226,25 +227,26 @@ class CpuEngine:
 
     def collect(self, parts: Sequence[Doubles]) -> Doubles:
         """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
-        return np.concatenate(parts)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _sort(self, layouts: list[Layout], here: slice, block: Block) -> Sorted:
         """Turn feature projections of every dataset into sorted data point projections."""
         further = self._make_draws(block, max((layout.degree for layout in layouts), default=0))
-        made = [Made.room_for(layout, len(block), further.shape[2]) for layout in layouts]
+        terms = [np.empty((len(block), len(layout.offsets) - 1)) for layout in layouts]
+        controlled = [len(block) if layout.degree else 0 for layout in layouts]
+        places = [np.empty((count, further.shape[2], 2)) for count in controlled]
+        controls = [np.empty((count, 5)) for count in controlled]
         values = self._size_item(len(block) * sum(layout.data.n_points for layout in layouts), ITEM_VALUES)
         parts = [
-            (layout, found, part)
-            for layout, found in zip(layouts, made, strict=True)
+            (layout, part, [found[part] for found in made])
+            for layout, *made in zip(layouts, terms, places, controls, strict=True)
             for part in _cut_rows(len(block), layout.data.n_points, min(values, _MOST_VALUES))
         ]
         self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
         rows = [layout.rows[: len(block)] for layout in layouts]
-        for layout, seen, found in zip(layouts, rows, made, strict=True):
-            _refuse_lost_rows(layout, seen, found.terms, block.terms, here.start)
-        controlled = [found for found in made if len(found.values)]
-        places, controls = [found.places for found in controlled], [found.values for found in controlled]
-        return Sorted(here, rows, block, [found.terms for found in made], places, controls)
+        for layout, seen, found in zip(layouts, rows, terms, strict=True):
+            _refuse_lost_rows(layout, seen, found, block.terms, here.start)
+        return Sorted(here, rows, block, terms, *([one for one in found if len(one)] for found in (places, controls)))
 
     def _size_item(self, total: int, least: int) -> int:
         """How much of some work a thread takes at a time: each comes back for more a few times."""
@@ -256,24 +258,26 @@ class CpuEngine:
         if isinstance(drawn, Directions):
             with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        fresh = [layout for layout in layouts if layout.twin is None and isinstance(layout.data, LabelledData)]
+        fresh: list[tuple[LabelledData, Rows]] = []
         for layout in layouts:
             if isinstance(layout.data, ProjectedPoints):
                 layout.rows[:count] = layout.data.rows[here]
-        total = sum(count * layout.data.n_points * layout.data.n_features for layout in fresh)
+            elif layout.twin is None:
+                fresh.append((layout.data, layout.rows[:count]))
+        total = sum(count * data.n_points * data.n_features for data, _ in fresh)
         products = self._size_item(total, _ITEM_PRODUCTS)
-        items: list[tuple[Layout, list[slice]]] = []
-        for layout in fresh:
-            blocks = layout.data.blocks()
-            size = max(1, products // (count * layout.data.n_features * (blocks[0].stop - blocks[0].start)))
-            items += [(layout, blocks[first : first + size]) for first in range(0, len(blocks), size)]
+        items: list[tuple[LabelledData, Rows, list[slice]]] = []
+        for data, rows in fresh:
+            blocks = data.blocks()
+            size = max(1, products // (count * data.n_features * (blocks[0].stop - blocks[0].start)))
+            items += [(data, rows, blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
-        def work(item: tuple[Layout, list[slice]]) -> None:
-            layout, blocks = item
-            first, data = blocks[0].start, layout.data
+        def work(item: tuple[LabelledData, Rows, list[slice]]) -> None:
+            data, rows, blocks = item
+            first = blocks[0].start
             points = scale_rows(data.rows(slice(first, blocks[-1].stop)), scaler, data.name)
             for block in blocks:
-                project(points[block.start - first : block.stop - first], drawn, tile, layout.rows[:count], block)
+                project(points[block.start - first : block.stop - first], drawn, tile, rows, block)
 
         self.workers.each(work, items)
         for layout in layouts:
@@ -297,15 +301,15 @@ def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slic
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _finish(layout: Layout, made: Made, part: slice, block: Block, further: Doubles, start: int) -> None:
+def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, further: Doubles, start: int) -> None:
     """Turn some rows of feature projections into sorted data point projections, and write the class terms.
 
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
-    rows, terms, drawn, fused = layout.rows[part], made.terms[part], block.terms, isinstance(block.terms, Polynomials)
+    rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
+    fused, n, degree = isinstance(drawn, Polynomials), rows.shape[1], layout.degree
     how = layout.order, layout.offsets, drawn.limit, further[part]
-    out = rows, made.places[part], made.values[part], terms if fused else terms[:, :0]
-    n, degree = rows.shape[1], layout.degree
+    out = rows, places, values, terms if fused else terms[:, :0]
     spare = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 1)), np.empty((2, further.shape[2]))
     moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out, *spare)
     if not fused:

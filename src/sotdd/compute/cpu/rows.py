@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise as neighbours
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.compute.engine import ByClass, Points, PointSums, Pool, Seen
 from sotdd.compute.kernels import couplings
 from sotdd.compute.kernels import rows as kernels
@@ -184,23 +184,6 @@ class Layout:
     twin: int | None  # an earlier dataset with the same features, if there is one
 
 
-@dataclass(frozen=True, eq=False)
-class Made:
-    """What is made of a dataset under one chunk beside its rows, as `Sorted` has it."""
-
-    terms: Doubles  # (B, C)
-    places: Doubles  # (B, 1 + J, 2), and
-    values: Doubles  # (B, 5); both empty where nobody asks
-
-    @classmethod
-    def room_for(cls, layout: Layout, count: int, draws: int) -> Made:
-        """Room for this many projections, with so many draws of label terms each."""
-        controlled = count if layout.degree else 0
-        return cls(
-            np.empty((count, len(layout.offsets) - 1)), np.empty((controlled, draws, 2)), np.empty((controlled, 5))
-        )
-
-
 def lay_out(datasets: Sequence[Seen], chunk: int, degree: int) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
@@ -256,7 +239,7 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
 
 def sum_share(data: LabelledData, blocks: Sequence[slice], scaler: Scaler | None) -> list[tuple[Doubles, Doubles]]:
     """Of each part of the features, |x|², |x|⁴ and |x|⁶ summed over some points, once, and the sums of each class."""
-    found = []
+    found: list[tuple[Doubles, Doubles]] = []
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
         for part in data.feature_parts():
             powers, by_class = np.zeros(0 if found else 3), np.zeros((len(data.classes), part.stop - part.start))
@@ -272,7 +255,7 @@ def sum_points(data: LabelledData, shares: Sequence[Sequence[tuple[Doubles, Doub
     total, between = [], 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for number in range(len(shares[0])):
-            by_class = sum(share[number][1] for share in shares)
-            total.append(np.sum(by_class, axis=0))
+            by_class = reduce(np.add, [share[number][1] for share in shares])
+            total.append(by_class.sum(axis=0))
             between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
-        return PointSums(sum(share[0][0] for share in shares), np.concatenate(total), between)
+        return PointSums(reduce(np.add, [share[0][0] for share in shares]), np.concatenate(total), between)

@@ -1,144 +1,16 @@
-"""Threads that share the work, each with a BLAS of its own size: one; and projections that they draw ahead."""
+"""Projections that threads draw ahead of the work."""
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import replace
-from itertools import count
-from queue import Empty, SimpleQueue
-from typing import ParamSpec, TypeVar
 
-from sotdd.basics.checks import check_count
-from sotdd.basics.threads import find_libraries, serial_blas
+from sotdd.basics.threads import Workers
 from sotdd.projections.draws import BLOCK, Block, FurtherDraws, Laws
 from sotdd.projections.moments import Moments
 from sotdd.projections.recipe import Projections
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-_P = ParamSpec("_P")
-
-
-def _begin_thread() -> None:
-    for library in find_libraries():
-        if getattr(library, "threading_layer", "") == "openmp":  # which keeps a number for every thread
-            library.set_num_threads(1)
-
-
-class Workers:
-    """Threads for the time of a ``with`` block.
-
-    By default as many as BLAS may use in this process and never more than it has cores, so that
-    ``OPENBLAS_NUM_THREADS`` and ``threadpoolctl.threadpool_limits`` hold here too; callers at the
-    same time share them. A thread that leaves compiled code waits for the interpreter while others hold it, on many
-    cores for longer than a short piece of work takes: pieces should be few, and call few functions each.
-    """
-
-    def __init__(self, threads: int | None = None) -> None:
-        self.threads: int | None = None if threads is None else check_count(threads, "threads")
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._team: list[threading.Thread] = []
-        self._here = threading.local()
-        self.count: int = 0  # threads at work, the caller's among them
-
-    def __enter__(self) -> Workers:
-        """Find how many threads there may be; they start with the first work for them."""
-        share = serial_blas.enter()
-        self.count = self.threads or share
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Stop the threads; work not begun is dropped."""
-        try:
-            with suppress(Empty):
-                while True:
-                    self._jobs.get_nowait()
-            for _ in self._team:
-                self._jobs.put(None)
-            for thread in self._team:
-                thread.join()
-            self._team.clear()
-        finally:
-            serial_blas.leave()
-
-    def _hand_over(self, jobs: Sequence[Callable[[], None]]) -> None:
-        """Give work to other threads."""
-        for _ in range(min(self.count - 1, len(self._team) + len(jobs)) - len(self._team)):
-            self._team.append(threading.Thread(target=self._work, name=f"sotdd_{len(self._team)}", daemon=True))
-            self._team[-1].start()
-        for job in jobs:
-            self._jobs.put(job)
-
-    def _work(self) -> None:
-        _begin_thread()
-        while (job := self._jobs.get()) is not None:
-            job()
-            del job  # which holds what it made
-
-    @property
-    def free(self) -> int:
-        """How many threads work begun here is shared among: this one alone, where it is part of such work."""
-        return 1 if getattr(self._here, "busy", False) else self.count
-
-    def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
-        """Begin one piece of work beside what the caller does; a single thread does it at once."""
-        done: Future[_Result] = Future()
-
-        def work() -> None:
-            try:
-                done.set_result(function(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001  # raised again where the result is asked for
-                done.set_exception(error)
-
-        if self.count > 1:
-            self._hand_over([work])
-        else:
-            work()
-        return done
-
-    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-        """Do one piece of work per item and wait; the first failure, in the order of items, is raised.
-
-        The caller and other threads take the next item themselves: to hand over thousands of them would be work for
-        one thread. A single item is the caller's, so small work meets no other thread.
-        """
-        all_items = list(items)
-        if self.free == 1 or len(all_items) < 2:
-            return [function(item) for item in all_items]
-        results: dict[int, _Result] = {}
-        failures: dict[int, BaseException] = {}
-        numbers = iter(range(len(all_items)))  # whose next is one step of the interpreter
-        finished, done = count(1), SimpleQueue[None]()
-
-        def take_items() -> None:
-            self._here.busy = True
-            for number in numbers:
-                try:
-                    if not failures:
-                        results[number] = function(all_items[number])
-                except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
-                    failures[number] = error
-                if next(finished) == len(all_items):
-                    done.put(None)
-            self._here.busy = False
-
-        self._hand_over([take_items] * (min(self.count, len(all_items)) - 1))
-        try:
-            take_items()
-            done.get()  # not for threads that found nothing left to do
-        finally:
-            list(numbers)  # whoever waits may be interrupted: nothing more is begun
-        if failures:
-            raise failures[min(failures)]
-        return [results[number] for number in range(len(all_items))]
-
-
-# ------------------------------------------------------------------ projections drawn ahead
-
 
 # Further draws follow from the label law and the seed alone. Those of comparisons of few projections, in so many chunks
 # no larger than this, are kept for the next one: to make them takes longer than a small comparison.
@@ -171,7 +43,8 @@ class Draws:
         """Begin to draw some projections, those that follow on what was begun last."""
         name = self._name(part)
         kept = _kept.get(name)
-        more, size = (self.more, self._size) if kept is None else (0, part.stop - part.start)
+        alone = kept is not None or self._workers.count == 1
+        more, size = 0 if kept else self.more, part.stop - part.start if alone else self._size
         starts, draw = range(part.start, part.stop, size), self.projections.draw
         futures = [self._workers.submit(draw, start, min(start + size, part.stop), more) for start in starts]
         self._begun.append((futures, name, kept))

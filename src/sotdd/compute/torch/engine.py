@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.compute.cpu.workers import Draws, Workers
+from sotdd.basics.threads import Workers
+from sotdd.compute.cpu.workers import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.compute.resampling import Indices, Plan, pool_groups
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.columns import Scores, compare_scores, rank_columns, score_numbers

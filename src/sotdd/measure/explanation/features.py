@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sotdd.basics.display import Report, make_frame, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import json_number
-from sotdd.compute.cpu.workers import Workers
+from sotdd.basics.threads import Workers
 from sotdd.compute.resampling import SPLITS, make_seed
 from sotdd.inputs.data import IS_MISSING, LabelledData
 from sotdd.measure.explanation.feature_comparison import (

@@ -19,7 +19,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import event
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager
 from numba.core.typed_passes import NopythonRewrites
 from numba.core.untyped_passes import DeadBranchPrune, InlineClosureLikes
 from numba.extending import intrinsic
@@ -42,15 +41,16 @@ _FAST_SUMS = {"contract", "reassoc", "nsz"}
 _NEEDLESS = (InlineClosureLikes, DeadBranchPrune, NopythonRewrites)
 
 
-class _LoopCompiler(CompilerBase):  # type: ignore[misc]  # Numba has no types
+class _LoopCompiler(CompilerBase):
     """Numba's compiler without the passes that plain loops do not need."""
 
-    def define_pipelines(self) -> list[PassManager]:
+    def define_pipelines(self) -> list[Any]:
         """All others, in their order."""
-        manager, builder = PassManager("loops"), DefaultPassBuilder
-        for part in (builder.define_untyped_pipeline, builder.define_typed_pipeline):
-            manager.passes += [found for found in part(self.state).passes if found[0] not in _NEEDLESS]
-        manager.passes += builder.define_nopython_lowering_pipeline(self.state).passes
+        builder: Any = DefaultPassBuilder
+        manager: Any = builder.define_untyped_pipeline(self.state, "loops")
+        for part in (builder.define_typed_pipeline, builder.define_nopython_lowering_pipeline):
+            manager.passes += part(self.state).passes
+        manager.passes = [found for found in manager.passes if found[0] not in _NEEDLESS]
         manager.finalize()
         return [manager]
 

@@ -61,7 +61,8 @@ class Turn:
 
     def write(self, points: Floats, first: int, out: Floats, at: int = 0) -> None:
         """Write projections of points (m, d) by B directions from ``first`` on to columns ``at``, … of out (B, n)."""
-        from sotdd.projections.kernels import LANES, project_rows
+        from sotdd.projections.compiling import LANES
+        from sotdd.projections.kernels import project_rows
 
         if min(points.shape) < LANES:
             wide = np.zeros((max(len(points), LANES), max(points.shape[1], LANES)), np.float32)
@@ -80,7 +81,8 @@ class Turn:
 
     def write_directions(self, first: int, out: Floats) -> None:
         """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
-        from sotdd.projections.kernels import LANES, write_directions
+        from sotdd.projections.compiling import LANES
+        from sotdd.projections.kernels import write_directions
 
         rows, z = slice(first, first + out.shape[1]), np.empty(LANES * self.signs.shape[1], np.float32)
         write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out, z)

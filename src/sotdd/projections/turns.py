@@ -61,23 +61,31 @@ class Turn:
 
     def write(self, points: Floats, first: int, out: Floats, at: int = 0) -> None:
         """Write projections of points (m, d) by B directions from ``first`` on to columns ``at``, … of out (B, n)."""
+        from sotdd.projections.compiling import LANES
         from sotdd.projections.kernels import project_rows
 
+        if min(points.shape) < LANES:
+            wide = np.zeros((max(len(points), LANES), max(points.shape[1], LANES)), np.float32)
+            wide[: len(points), : points.shape[1]], values = points, np.empty((len(out), len(wide)), np.float32)
+            self.write(wide, first, values)
+            out[:, at : at + len(points)] = values[:, : len(points)]
+            return
         last, whole = first + len(out), 1
         while first // whole != (last - 1) // whole:
             whole *= 2
         start = first // whole * whole  # the rows wanted are among these, which share most of the work
         rows = slice(first, last)
-        signed = self.basis * self.signs[0, : self.basis.shape[1]]
-        drawn = self.signs, signed, self.lean[rows], self.scales[rows]
-        project_rows(points.reshape(-1), points.shape[1], *drawn, start, first - start, out, at)
+        drawn = self.signs, self.basis, self.lean[rows], self.scales[rows]
+        z, along = (np.empty(LANES * lines, np.float32) for lines in (self.signs.shape[1], len(self.basis)))
+        project_rows(points, *drawn, start, first - start, out, at, z, along)
 
     def write_directions(self, first: int, out: Floats) -> None:
         """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
+        from sotdd.projections.compiling import LANES
         from sotdd.projections.kernels import write_directions
 
-        rows = slice(first, first + out.shape[1])
-        write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out)
+        rows, z = slice(first, first + out.shape[1]), np.empty(LANES * self.signs.shape[1], np.float32)
+        write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out, z)
 
 
 @dataclass(frozen=True, eq=False)

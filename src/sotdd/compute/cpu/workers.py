@@ -68,7 +68,7 @@ class Draws:
             del futures  # which hold what was drawn
             if kept is not None:
                 block = replace(block, draws=kept)
-            elif name is not None and block.draws is not None and block.draws.first.nbytes <= _KEPT_BYTES:
+            elif name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
                 _kept[name] = block.draws
                 for old in list(_kept)[:-_KEPT]:
                     _kept.pop(old, None)

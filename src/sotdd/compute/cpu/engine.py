@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.threads import Workers
+from sotdd.compute.cpu.draws import Draws
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,
@@ -32,7 +33,6 @@ from sotdd.compute.cpu.rows import (
     sum_share,
 )
 from sotdd.compute.cpu.splits import split_costs
-from sotdd.compute.cpu.workers import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,

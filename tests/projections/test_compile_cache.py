@@ -1,5 +1,6 @@
 """Compiled loops are kept where they can be, by this user alone, and damaged files are compiled anew."""
 
+import gc
 import importlib
 import json
 import os
@@ -103,6 +104,7 @@ def test_a_changed_step_or_compiler_is_compiled_anew(tmp_path, monkeypatch, loop
 def hits(loops):
     loop = loops.kernel(loops.total)
     assert loop(np.arange(4.0)) == 12.0
+    assert gc.isenabled()  # which it is not while something is compiled
     return sum(loop.stats.cache_hits.values())
 
 

@@ -136,35 +136,6 @@ def project_rows(
         _write(z, skipped, along, lean, scales, at + start, out)
 
 
-@exact_kernel
-def write_directions(
-    signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, out: Floats, z: Floats
-) -> None:
-    """Write directions ``first`` and following, as many as there are ``scales``, as columns of ``out`` (d, B).
-
-    Column i is scale_i · (u_i + Σ_j lean_ij v_j), u_i as in `project_rows` and v_j the rows of ``basis`` (r, d). As H
-    is symmetric, u_i is S₁·H·S₂·H·S₃ times a column of H: sixteen of them go side by side.
-    """
-    size, features = signs.shape[1], out.shape[0]
-    for start in range(0, scales.size, LANES):
-        for j in range(size):
-            for lane in range(LANES):  # the entries of H are 1, or -1 where both numbers share an odd number of bits
-                shared = (first + start + lane) & j
-                for shift in (32, 16, 8, 4, 2, 1):
-                    shared ^= shared >> shift
-                z[LANES * j + lane] = signs[2, j] if shared & 1 == 0 else -signs[2, j]
-        for turn in range(2):
-            if turn:
-                _multiply_lines(z, signs[1], size)
-            _transform(z, size)
-        for j in range(features):
-            for i in range(start, min(start + LANES, scales.size)):
-                value = z[LANES * j + i - start] * signs[0, j]
-                for k in range(basis.shape[0]):
-                    value += lean[i, k] * basis[k, j]
-                out[j, i] = scales[i] * value
-
-
 # --------------------------------------------------------------------------- features
 
 

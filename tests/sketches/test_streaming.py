@@ -139,6 +139,8 @@ def test_what_cannot_be_is_refused(tmp_path, data, projections, monkeypatch):
     for call, named in [
         (lambda: sotdd.sketch_stream([data], projections, n_quantiles=10**12), "n_quantiles is"),
         (lambda: sotdd.sketch_stream([data], None), "projections is None"),
+        (lambda: sotdd.sketch_stream(np.array(4), projections), "batches is"),
+        (lambda: sotdd.SketchBuilder(projections).add(data[0][:0], np.array(2)), "labels but no features"),
         (lambda: sotdd.sketch_stream([data], medians), "streams take label_law='moments'"),
         (lambda: sotdd.SketchBuilder(projections).finish(), "no points"),
         (lambda: builder.merge(sotdd.SketchBuilder(other)), "seed is 3 and 4"),

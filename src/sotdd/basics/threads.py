@@ -47,7 +47,6 @@ class _SerialBlas:
         self._at_work = 0  # those of them that have threads of their own
         self._before: list[int] = []
         self._held_at_fork = False
-        self.in_turn = threading.Lock()  # for many small products: BLAS locks its memory for each of them
 
     def enter(self, *, at_work: bool = True) -> int:
         """Come in; returns a fair share, for those at work, of the threads that BLAS was allowed."""
@@ -85,7 +84,7 @@ class _SerialBlas:
 
     def begin_anew(self) -> None:
         """In a forked child: nobody is inside, and nobody holds the lock."""
-        self._lock, self.in_turn = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
         self._held_at_fork = self._inside > 0
         self._inside = self._at_work = 0
 

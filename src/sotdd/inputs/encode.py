@@ -32,7 +32,7 @@ class Encoder:
 
     def __init__(self, encoder: Any) -> None:  # noqa: ANN401  # of whatever library
         can_encode = callable(encoder) or hasattr(encoder, "encode") or hasattr(encoder, "transform")  # as a text can
-        if isinstance(encoder, type) or not can_encode:
+        if isinstance(encoder, type) or not can_encode or (isinstance(encoder, str) and not encoder):
             raise SotddError(f"is {describe(encoder)}: expected {_EXPECTED}.", setting="encoder")
         self._encoder = encoder
 

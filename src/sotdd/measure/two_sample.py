@@ -207,7 +207,7 @@ def permute(
     check_fits(n_permutations * size, what, "n_permutations", n_permutations)
     looks, spent = [(_FIRST_LOOK, _SETTLED)], 0.0
     if level is not None:
-        most = max(_LATE_LOOK, math.ceil(1 / (_SPENT * level)) - 1)
+        most = max(_LATE_LOOK, math.ceil(min(1 / (_SPENT * level), 1 + n_permutations)) - 1)
         spent = 1 / (most + 1) if 2 * most < n_permutations else 0.0
         looks = [*_LOOKS, *([(most, _SETTLED_LATE)] if spent else [])]
     for look, settled in looks if n_permutations > 4 * _FIRST_LOOK else ():

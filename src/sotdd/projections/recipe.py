@@ -201,12 +201,17 @@ class Projections(Received):
         A projection is the same whatever portion it is drawn in. The label law is drawn ``more`` times beside it, and
         moments up to order ``degree`` are told apart in these draws.
         """
-        given = start, stop, more
+        given = start, stop, more, degree
         whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in given)
-        if not whole or start % BLOCK or not 0 <= more <= BLOCK or not 0 <= start < min(stop, self.n_projections):
+        if (
+            not whole
+            or start % BLOCK
+            or not 0 <= start < min(stop, self.n_projections)
+            or not (0 <= more <= BLOCK and 0 <= degree <= BLOCK)
+        ):
             raise SotddError(
-                f"start, stop and more are {', '.join(map(describe, given))}: expected a multiple of {BLOCK}, more "
-                f"than that, of {say_count(self.n_projections, 'projection')}, and at most {BLOCK}."
+                f"start, stop, more and degree are {', '.join(map(describe, given))}: expected a multiple of {BLOCK}, "
+                f"more than that, of {say_count(self.n_projections, 'projection')}, and at most {BLOCK} twice."
             )
         start, stop = int(start), min(int(stop), self.n_projections)
         first, last = start // BLOCK, -(-stop // BLOCK)

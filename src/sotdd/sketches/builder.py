@@ -60,7 +60,7 @@ def open_batch(
     points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
     shape = getattr(points, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 1 and shape[0] == 0:
-        if classes is not None and (not isinstance(classes, Sized) or len(classes)):
+        if classes is not None and (not isinstance(classes, Sized) or getattr(classes, "ndim", 1) == 0 or len(classes)):
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None
     if is_frame(points) and projections.columns is not None:

@@ -166,8 +166,7 @@ def real_sets(folder: Path, n: int) -> dict[str, Labelled]:
 
 
 def halves_and_tails() -> str:
-    """What is lost where little differs, or few points matter: by parts of equal probability, by those of today, and
-    by vectors of these."""
+    """What is lost where little differs, or few points matter: by equal parts, by those of today, and by vectors."""
     ways = [Levels(512, smooth=False), *(Levels(count) for count in (128, 256, 384, 512))]
     titles = ["512 equal parts", *(f"{levels.count} parts" for levels in ways[1:])]
     lines = [f"| pair | p | exact | {' | '.join(titles)} | vector of {KEPT} parts |", "|---" * (4 + len(ways)) + "|"]

@@ -2,7 +2,6 @@
 
 import ast
 import doctest
-import json
 import re
 import shlex
 from pathlib import Path
@@ -10,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from benchmarks import history
+from benchmarks import status
 
 import sotdd
 from project import console
@@ -95,17 +94,16 @@ def test_commands_print_what_pages_show(page):
 
 def test_pages_show_results_that_are_there():
     shown = [(page, *found) for page in PAGES for found in RESULT.findall(page.read_text(encoding="utf-8"))]
+    kept = status.read_results()
     assert shown
     for page, name, title, columns in shown:
-        path = ROOT / "benchmarks" / "results" / f"{name}.json"
-        tables = (history.show(history.read()) if name == "history" else json.loads(path.read_bytes()))["tables"]
-        head = next((table[0] for key, table in tables.items() if title in key), None)
+        head = next((table[0] for key, table in kept[name]["tables"].items() if title in key), None)
         assert head, f"{named(page)} shows a table {title!r} that {name} does not have"
         assert set(filter(None, columns.split("; "))) <= set(head), named(page)
 
 
 def test_measured_numbers_of_the_readme_are_those_of_result_files():
-    kept = {path.stem: json.loads(path.read_bytes())["tables"] for path in (ROOT / "benchmarks/results").glob("*.json")}
+    kept = {name: result.get("tables", {}) for name, result in status.read_results().items()}
     trust = kept["estimators"]
     errors = dict(row[:2] for row in trust["All pairs, label_law='moments'"])
     said = " ".join(README.read_text(encoding="utf-8").split())

@@ -75,8 +75,8 @@ def list_old() -> Iterator[str]:
     """A line for every result that is older than its code, with the last change to that code."""
     for name, result in sorted(read_results().items()):
         last = result.get("confirmed", result).get("commit")
-        if newer := ask_git("log", "--no-merges", "--format=%h %s", f"{last}..", "--", *result.get("measures", ["src"])):
-            yield f"{name} ({last}): {newer.splitlines()[0]}"
+        if new := ask_git("log", "--no-merges", "--format=%h %s", f"{last}..", "--", *result.get("measures", ["src"])):
+            yield f"{name} ({last}): {new.splitlines()[0]}"
 
 
 if __name__ == "__main__":

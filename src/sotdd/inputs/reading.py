@@ -238,8 +238,7 @@ class Reading:
     )
     one_hot: int = _option(
         _MOST_CATEGORIES,
-        "How many values of a category become a feature each; the rarer ones share one. False "
-        "leaves categories out.",
+        "How many values of a category become a feature each; the rarer ones share one. False leaves categories out.",
         take=_take_one_hot,
         expected=f"True, False, or the most values of a column, from 2 to {_MANY_CATEGORIES:,}",
         parse=_parse_value,

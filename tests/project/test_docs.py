@@ -111,6 +111,10 @@ def test_measured_numbers_of_the_readme_are_those_of_result_files():
     seconds = {row[0]: row[-1].partition(",")[0] for row in kept["peers"]["Processor time and peak memory"]}
     ours, exact = seconds["s-OTDD, 1,000 projections"], seconds["OTDD, exact labels"]
     assert f"take {ours} of processor time, exact OTDD {exact}." in said
+    *_, (_, apart, *_), (_, size, *_) = kept["sketching"]["Promises"]
+    assert f"keep {float(size.split()[0]):.0f} MB" in said
+    assert "in milliseconds" in said
+    assert float(apart.removesuffix(" ms")) < 50
 
 
 @pytest.mark.slow  # its report explains every pair
@@ -145,7 +149,9 @@ def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, ru
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page):
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"^\s*%", BLOCK.sub("", text), re.MULTILINE), "a line that begins with % is not shown"
+    for target in LINK.findall(text):
         if re.match(r"[a-z]+:", target):
             continue
         found = (page.parent / target).resolve()

@@ -28,6 +28,7 @@ import psutil
 from distributed import Client, LocalCluster
 
 import sotdd
+import sotdd.sketches.cluster
 
 FEATURES, CLASSES, PROJECTIONS = 8, 10, 32
 BATCH_ROWS = 250_000

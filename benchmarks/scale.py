@@ -24,6 +24,7 @@ from distributed import Client, LocalCluster
 from pyarrow import parquet
 
 import sotdd
+import sotdd.sketches.cluster
 from benchmarks.core import Line, table
 
 FEATURES = 64
@@ -95,7 +96,7 @@ def one_process(paths: Sequence[Path], turns: int, count: int = 256, count_for_m
 def on_cluster(paths: Sequence[Path], client: Client, count: int) -> tuple[float, float]:
     """Seconds that the workers of a client take, and the most processor time that one of them takes."""
     rows = dask.dataframe.read_parquet([str(path) for path in paths])
-    projections = sotdd.Projections.fit([rows.head(20_000)], n_projections=count)
+    projections = sotdd.Projections.fit([rows.get_partition(0).compute()], n_projections=count)
     before = client.run(time.process_time)
     began = time.perf_counter()
     sotdd.sketches.cluster.sketch(rows, projections, client)

@@ -76,8 +76,6 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
     code, said, errors = run("catalog", "search", "shop", "c.sotdd", "--where", "year > 2000")
     assert (code, errors) == (0, "")
     assert [line.split()[1] for line in said.splitlines()[2:4]] == ["second", "first"]
-    told = json.loads(run("catalog", "search", "shop", "--entry", "first", "--where", "year > 2000 OR ok", "--json")[1])
-    assert [hit["name"] for hit in told["ranking"]] == ["second", "third"]
 
     assert "beyond chance" in run("catalog", "search", "shop", "c.npz")[1]
     assert "2 entries left" in run("catalog", "remove", "shop", "third")[1]
@@ -110,7 +108,6 @@ def shop(files, run):
         (["catalog", "add", "shop", "x", "b.npz", "--meta", "year"], "KEY=VALUE"),
         (["catalog", "add", "shop", "x", "b.npz", "--scale", "none"], "--scale"),
         (["catalog", "add", "a.npz", "x", "b.npz"], "'a.npz'"),
-        (["catalog", "search", "shop", "a.npz", "--entry", "first"], "--entry"),
         (["catalog", "search", "shop", "a.npz", "--where", "colour = 1"], "colour"),
         (["catalog", "search", "typo", "a.npz"], "'typo'"),
         (["catalog", "remove", "shop", "x"], "there is no entry 'x'"),

@@ -1,6 +1,5 @@
 """Pooled points split into two sides: which they are, and what they cost, against float64 brute force."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -63,54 +62,41 @@ def test_brute_force_in_float64(rng, pair, p, settings):
         np.testing.assert_allclose(found, expected, rtol=3e-4, atol=1e-7)
 
 
-def test_features_alone_are_split_without_class_terms(rng, pair):
-    data, projections = open_pair(*pair), sotdd.Projections.from_arrays(**reference.draw(rng, 70, 4))
-    plan = replace(plan_pair(data, 90, 7), labels=False)
-    t = np.concatenate([pair[0][0], pair[1][0]]) @ projections.draw(0, 70).features.theta.T
-    left, right = (np.sort(t[side.index], axis=0) for side in plan.draw(41))
-    steps = (np.arange(23 * 17) + 0.5) / (23 * 17)
-    gaps = left[(steps * 23).astype(int)] - right[(steps * 17).astype(int)]
-    for name in ("cpu", "torch"):
-        found = costs(ENGINES[name](), data, projections, plan)
-        np.testing.assert_allclose(found[:, 41], (gaps**2).mean(axis=0), rtol=3e-4)
+def find_means(values, cells):
+    """Of every point, the mean of its cell."""
+    return (np.bincount(cells, values) / np.maximum(np.bincount(cells), 1))[cells]
 
 
-@pytest.mark.parametrize("labels", [True, False])
-def test_large_pools_are_compared_in_cells(rng, labels):
-    """Against sides of points that were put in the middle of their cell one by one; many of them are equal."""
+@pytest.mark.parametrize(
+    ("engine", "labels", "n_cells"),
+    [("cpu", True, 60), ("cpu", False, 60), ("cpu", False, None), ("torch", False, None)],
+)
+def test_large_pools_are_compared_in_cells(rng, engine, labels, n_cells):
+    """Against sides of points that are brought to the middle of their cell; those of equal value are in one cell."""
     x, y = rng.normal(size=(2200, 2)).round(2), rng.choice(3, size=2200, p=[0.6, 0.399, 0.001])
     data = open_pair((x[:1900], y[:1900]), (x[1900:], y[1900:]))
-    drawn = reference.draw(rng, 3, 2)
-    plan = replace(plan_pair(data, 3, 0), orders=(1.0, 2.0), n_cells=60, labels=labels)
-    projections = sotdd.Projections.from_arrays(**drawn)
-    with CpuEngine() as engine:
-        resample = Resample([plan], engine, 3)
-        run(data, projections, engine, [resample])
-        found = resample.costs()[0]
-    block = projections.draw(0, 3)
+    projections = sotdd.Projections.from_arrays(**reference.draw(rng, 3, 2))
+    plan = replace(plan_pair(data, 3, 0), orders=(1.0, 2.0), n_cells=n_cells, labels=labels)
+    with ENGINES[engine]() as active:
+        resample = Resample([plan], active, 3)
+        run(data, projections, active, [resample])
+    block, codes = projections.draw(0, 3), plan.codes if labels else np.zeros(2200, int)
     t = block.features.theta.astype(np.float32) @ x.T.astype(np.float32)
-    codes = y if labels else np.zeros(2200, int)
     for line, number in np.ndindex(3, 3):
-        term, place = np.polynomial.Polynomial(block.terms.coefficients[line]), np.empty((2, 2200))
-        for label in range(codes.max() + 1):
-            own = np.flatnonzero(codes == label)
-            values = np.sort(t[line, own])
-            parts = max(1, math.ceil(max(60, 2200 // 32) * len(own) / 2200))
-            starts = np.unique(np.rint(len(own) * np.sin(np.pi / 2 * np.arange(parts) / parts) ** 2).astype(int))
-            borders = np.unique(values[starts[1:] - 1]) if parts > 1 else []  # equal points stay together
-            cell = np.searchsorted(borders, t[line, own])
-            for part in np.unique(cell):
-                chosen = own[cell == part]
-                place[:, chosen] = [[t[line, chosen].mean()], [term(t[line, chosen]).mean()]]
-        sides = []
-        for side in plan.draw(number):
-            of_side, shift = codes[side.index], np.zeros(len(side.index))
-            for label in np.unique(of_side) if labels else ():
-                shift[of_side == label] = place[1, side.index[of_side == label]].mean()
-            weight = block.terms.weights[line] if labels else 1.0
-            sides.append(weight * place[0, side.index] + shift)
-        for column, p in enumerate(plan.orders):
-            assert found[line, number, column] == pytest.approx(reference.wasserstein(*sides, p), rel=1e-4)
+        order = np.lexsort([t[line], codes])
+        is_first = np.diff(codes[order] * 1000.0 + t[line, order], prepend=-np.inf) > 0
+        cells, edges = np.empty(2200, int), np.arange(2201) if n_cells is None else plan.cells[1]
+        cells[order] = np.searchsorted(edges, np.flatnonzero(is_first)[np.cumsum(is_first) - 1], "right") - 1
+        middles = find_means(t[line], cells)
+        terms = find_means(np.polynomial.Polynomial(block.terms.coefficients[line])(t[line]), cells)
+        sides = [
+            block.terms.weights[line] * middles[side.index] + find_means(terms[side.index], codes[side.index])
+            if labels
+            else middles[side.index]
+            for side in plan.draw(number)
+        ]
+        expected = [reference.wasserstein(*sides, p) for p in (1, 2)]
+        np.testing.assert_allclose(resample.costs()[0][line, number], expected, rtol=1e-4)
 
 
 def test_any_label_law_and_any_law_of_directions(rng, pair):

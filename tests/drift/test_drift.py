@@ -120,14 +120,6 @@ def test_the_level_is_kept_for_large_batches_of_any_law(name, n, m):
     assert alarms <= 9
 
 
-def test_drift_is_found_in_batches_of_any_size(fitted, rng):
-    reference = fitted[1]
-    for n in (20, 300):
-        assert reference.test(sample(rng, n, shift=0.9), n_permutations=99).rejects(0.05)
-    x, y = sample(rng, 60)
-    assert reference.test((np.where(y[:, None] == 2, x + 3, x), y), n_permutations=99).rejects(0.05)
-
-
 def test_drift_however_large_is_drift(fitted, rng):
     """Beyond the range of float32 products, and of float64 squares."""
     reference = fitted[1]

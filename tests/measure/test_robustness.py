@@ -104,7 +104,7 @@ LONG = "3000000"  # projections: many minutes, if nothing stopped it
     "arguments",
     [
         ("distance", "a.npz", "b.npz", "--n-projections", LONG),
-        ("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", LONG, "--n-quantiles", "2"),
+        ("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", "300000"),
         *(
             pytest.param(arguments, marks=pytest.mark.slow)
             for arguments in (
@@ -125,7 +125,7 @@ def test_an_interruption_ends_at_once_and_leaves_nothing_behind(tmp_path, monkey
             np.savez(folder / f"{name}.npz", X=x, y=y)
     # Loops that are still to be compiled cannot be interrupted: a small run first has them in the cache.
     monkeypatch.chdir(once)
-    run(*("64" if word in (LONG, "50000") else word for word in arguments), "--device", "cpu")
+    run(*("64" if word in (LONG, "300000", "50000") else word for word in arguments), "--device", "cpu")
     before = sorted(tmp_path.iterdir())
     done = program(INTERRUPTED, *arguments, "--device", "cpu", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (130, "")

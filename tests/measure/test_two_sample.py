@@ -69,14 +69,12 @@ def test_the_statistics_are_what_they_say(rng):
     assert combined.quantiles([0.5])[0.5] == np.median(by_distance.null)
 
 
-def test_the_same_answer_for_any_number_of_threads_and_engine(rng):
+def test_the_same_answer_for_any_number_of_threads(rng):
     a, b = sample(rng, 40), sample(rng, 30)
     found = sotdd.test(a, b, n_permutations=99)
     with threadpoolctl.threadpool_limits(1):
         alone = sotdd.test(a, b, n_permutations=99)
     np.testing.assert_array_equal(found.null, alone.null)
-    by_torch = sotdd.test(a, b, n_permutations=99, device="cpu")
-    assert by_torch.p_value == found.p_value
     assert sotdd.test(a, b, n_permutations=99, seed=1).fingerprint != found.fingerprint
     same_recipe = sotdd.Projections.fit([a, b], n_projections=128)
     given = [sotdd.test(a, b, n_permutations=99, projections=same_recipe, seed=seed) for seed in (0, 1)]

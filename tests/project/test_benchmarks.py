@@ -197,6 +197,7 @@ def test_a_cluster_of_processes_loses_no_row_with_a_worker():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")  # Dask calls pandas so
 def test_large_data(tmp_path):
     paths = scale.write(tmp_path, 3, rows=1000)
     assert min(scale.stream(paths, 64)) > 0

@@ -1,14 +1,18 @@
 """Compiled loops are kept where they can be, by this user alone, and damaged files are compiled anew."""
 
-import importlib.util
+import gc
+import importlib
 import json
 import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from sotdd.projections import compile_cache
 
 LOOPS = """
 from sotdd.projections.compiling import kernel, step
@@ -43,12 +47,11 @@ print(count_hits(), count_hits())
 
 
 @pytest.fixture
-def loops(tmp_path):
+def loops(tmp_path, monkeypatch):
     (tmp_path / "loops.py").write_text(LOOPS)
-    spec = importlib.util.spec_from_file_location("loops", tmp_path / "loops.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "loops", raising=False)
+    return importlib.import_module("loops")
 
 
 def test_without_a_home_loops_are_kept_among_temporary_files_unless_others_can_write_there(tmp_path):
@@ -88,16 +91,20 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch, loops, damage):
     assert [hits(loops), hits(loops)] == [0, 1]
 
 
-def test_a_changed_step_is_compiled_anew(tmp_path, monkeypatch, loops):
+def test_a_changed_step_or_compiler_is_compiled_anew(tmp_path, monkeypatch, loops):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     assert [hits(loops), hits(loops)] == [0, 1]
     (tmp_path / "loops.py").write_text(LOOPS.replace("2 * value", "value + value"))
+    assert [hits(loops), hits(loops)] == [0, 1]
+    (tmp_path / "compiling.py").write_text(Path(compile_cache.COMPILER).read_text() + "# other options")
+    monkeypatch.setattr(compile_cache, "COMPILER", str(tmp_path / "compiling.py"))
     assert hits(loops) == 0
 
 
 def hits(loops):
     loop = loops.kernel(loops.total)
     assert loop(np.arange(4.0)) == 12.0
+    assert gc.isenabled()  # which it is not while something is compiled
     return sum(loop.stats.cache_hits.values())
 
 

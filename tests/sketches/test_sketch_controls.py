@@ -6,7 +6,7 @@ import pytest
 import sotdd
 from sketches.cases import assert_same_controls, in_batches
 from sotdd.compute.controls import ControlValues
-from sotdd.compute.cpu import workers
+from sotdd.compute.cpu import draws
 
 
 def pictures(rng, shift=0.0, n=800):
@@ -94,14 +94,14 @@ def test_weighted_distances_follow_from_the_quantiles_and_are_a_metric(rng):
 def test_streams_and_shards_carry_the_same(rng, kind):
     a, b = kind(rng), kind(rng, 0.5)
     projections = sotdd.Projections.fit([a, b], n_projections=128)
-    workers._kept.clear()
+    draws._kept.clear()
     batches = in_batches(a, [1, 30, 500])
     builders = [sotdd.SketchBuilder(projections).add(*batch) for batch in batches]
     merged = builders[2]
     for builder in (builders[0], builders[3], builders[1]):
         merged.merge(builder)
     ways = [sotdd.sketch_stream(batches, projections), merged.finish()]
-    workers._kept.clear()  # draws that one way keeps must not be what makes another right, or wrong
+    draws._kept.clear()  # draws that one way keeps must not be what makes another right, or wrong
     whole, other = (sotdd.sketch(data, projections) for data in (a, b))
     wanted = whole.distance(other)
     for made in ways:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import threadpoolctl
 
@@ -18,7 +18,6 @@ from sotdd.basics.checks import check_count
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_P = ParamSpec("_P")
 
 
 def _set_threads(library: threadpoolctl.LibController, count: int) -> None:
@@ -48,6 +47,7 @@ class _SerialBlas:
         self._at_work = 0  # those of them that have threads of their own
         self._before: list[int] = []
         self._held_at_fork = False
+        self.in_turn = threading.Lock()  # for many small products: BLAS locks its memory for each of them
 
     def enter(self, *, at_work: bool = True) -> int:
         """Come in; returns a fair share, for those at work, of the threads that BLAS was allowed."""
@@ -85,7 +85,7 @@ class _SerialBlas:
 
     def begin_anew(self) -> None:
         """In a forked child: nobody is inside, and nobody holds the lock."""
-        self._lock = threading.Lock()
+        self._lock, self.in_turn = threading.Lock(), threading.Lock()
         self._held_at_fork = self._inside > 0
         self._inside = self._at_work = 0
 
@@ -117,6 +117,7 @@ class Workers:
         self.threads: int | None = None if threads is None else check_count(threads, "threads")
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._team: list[threading.Thread] = []
+        self._size = 0  # of the team, once all have started
         self._here = threading.local()
         self.count: int = 0  # threads at work, the caller's among them
 
@@ -132,23 +133,33 @@ class Workers:
             with suppress(Empty):
                 while True:
                     self._jobs.get_nowait()
-            for _ in self._team:
+            for _ in range(self._size):
                 self._jobs.put(None)
-            for thread in self._team:
+            for thread in self._team:  # which grows meanwhile, until all have started
                 thread.join()
-            self._team.clear()
+            self._team, self._size = [], 0
         finally:
             serial_blas.leave()
 
     def _hand_over(self, jobs: Sequence[Callable[[], None]]) -> None:
-        """Give work to other threads."""
-        for _ in range(min(self.count - 1, len(self._team) + len(jobs)) - len(self._team)):
-            self._team.append(threading.Thread(target=self._work, name=f"sotdd_{len(self._team)}", daemon=True))
-            self._team[-1].start()
+        """Give work to other threads, and start as many as there are not yet."""
+        more = min(self.count - 1 - self._size, len(jobs))
+        self._size += more
+        self._start(more)
         for job in jobs:
             self._jobs.put(job)
 
-    def _work(self) -> None:
+    def _start(self, threads: int) -> None:
+        """Start one thread, which starts the others: one after another they would keep the caller for milliseconds."""
+        if threads:
+            thread = threading.Thread(target=self._work, args=[threads - 1], name="sotdd", daemon=True)
+            thread.start()
+            self._team.append(thread)
+
+    def _work(self, others: int) -> None:
+        with suppress(RuntimeError):  # there may be no more threads: those that there are do all of the work
+            self._start(others // 2)
+            self._start(others - others // 2)
         _begin_thread()
         while (job := self._jobs.get()) is not None:
             job()
@@ -159,13 +170,13 @@ class Workers:
         """How many threads work begun here is shared among: this one alone, where it is part of such work."""
         return 1 if getattr(self._here, "busy", False) else self.count
 
-    def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
+    def submit(self, function: Callable[[], _Result]) -> Future[_Result]:
         """Begin one piece of work beside what the caller does; a single thread does it at once."""
         done: Future[_Result] = Future()
 
         def work() -> None:
             try:
-                done.set_result(function(*args, **kwargs))
+                done.set_result(function())
             except BaseException as error:  # noqa: BLE001  # raised again where the result is asked for
                 done.set_exception(error)
 

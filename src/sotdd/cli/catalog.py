@@ -75,38 +75,22 @@ def add_command(
 
 @app.command(
     "search",
-    epilog=o.examples(
-        "sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\"",
-        "sotdd catalog search shop --entry march",
-    ),
+    epilog=o.examples("sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\""),
 )
 @o.takes("reading", "device", "csv")
 def search_command(
     path: Folder,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
     asked: o.Asked,
-    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)] = None,
-    entry: Annotated[str | None, typer.Option(help="Search for the datasets nearest to this entry instead.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many datasets to show.")] = 10,
     where: Where = None,
 ) -> None:
     """Show the datasets of a catalog that are nearest to yours, and which are within noise."""
-    from sotdd.sketches.catalog.store import quote_text
-
     catalog = _find_catalog(path)
-    if (source is None) == (entry is None):
-        raise SotddError(
-            "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
-        )
-    remarks: Remarks = ()
-    if entry is not None:
-        query = catalog.get(entry)
-        others = f"name <> {quote_text(entry)}"
-        where = others if where is None else f"{others} AND ({where})"
-    else:
-        query, remarks = _sketch(catalog, str(source), asked)
+    query, remarks = _sketch(catalog, source, asked)
     order = catalog.nearest(query, k, where=where)
-    about = f"Nearest to {show(entry or source)}, of {_say_count(len(catalog))} in {show(path)}:"
-    print_ranking(order, asked, {"catalog": path, "source": source, "entry": entry}, about, remarks)
+    about = f"Nearest to {show(source)}, of {_say_count(len(catalog))} in {show(path)}:"
+    print_ranking(order, asked, {"catalog": path, "source": source}, about, remarks)
 
 
 @app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))

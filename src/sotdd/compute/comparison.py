@@ -35,8 +35,7 @@ _Halves = dict[int, tuple[int, Doubles]]
 # What the controls of a dataset are made of takes this many numbers under every projection.
 _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
 
-# Pairs that are concluded together, and those of them that one thread fits.
-_TOGETHER = 256
+# Pairs that one thread fits at a time.
 _FITTED = 16
 
 # Up to this many projected values, other threads would take longer to start than the work takes.
@@ -116,19 +115,17 @@ class PairCosts(Collector):
         means = np.mean(self.costs / scale[:, None], axis=1)
         self._values = means ** (1 / self._p) * scale ** (1 / self._p)  # plain distances
 
-    def estimate(self, some: range) -> list[Estimate]:
-        """The mean costs of some pairs."""
-        costs, sides = self.costs[some.start : some.stop], self._sides
-        costs = costs if self.weights is None else costs * self.weights
-        pairs = [self._pairs[number] for number in some]
+    def estimate(self) -> list[Estimate]:
+        """The mean costs of all pairs; each thread takes some at a time."""
+        sides, weights = self._sides, 1.0 if self.weights is None else self.weights
 
         def work(part: slice) -> list[Estimate]:
-            of_part = pairs[part]
-            return estimates(costs[part], sides.control(of_part, self._p) if sides else [None] * len(of_part))
+            pairs = self._pairs[part]
+            controls = sides.control(pairs, self._p) if sides else [None] * len(pairs)
+            return estimates(self.costs[part] * weights, controls)
 
-        parts = [slice(start, start + _FITTED) for start in range(0, len(some), _FITTED)]
-        found = self._engine.workers.each(work, parts)
-        return [estimate for group in found for estimate in group]
+        parts = [slice(start, start + _FITTED) for start in range(0, len(self._pairs), _FITTED)]
+        return [estimate for group in self._engine.workers.each(work, parts) for estimate in group]
 
     def _refuse_lost_powers(self, most: Doubles) -> None:
         """Refuse powers that left float64, above or below; ``most`` (P,) are the largest costs."""
@@ -217,12 +214,10 @@ class Comparison:
         seen.collect([found for controls in self._controls for found in controls.collect()])
         splits, halves = self._split_points(seen.importance)
         recipe = projections or self._projections
-        found: Distances = {}
-        for start in range(0, len(self._pairs), _TOGETHER):
-            some = range(start, min(start + _TOGETHER, len(self._pairs)))
-            for number, mean in zip(some, seen.estimate(some), strict=True):
-                found[self._pairs[number]] = self._conclude_pair(number, mean, recipe, method, splits, halves)
-        return found
+        return {
+            pair: self._conclude_pair(number, mean, recipe, method, splits, halves)
+            for number, (pair, mean) in enumerate(zip(self._pairs, seen.estimate(), strict=True))
+        }
 
     def _split_points(self, importance: Doubles) -> tuple[list[Doubles], _Halves]:
         """Of each pair, what its splits cost (B, S); of each dataset, its size and how far its halves are apart."""

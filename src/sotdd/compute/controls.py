@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -273,8 +274,8 @@ class CollectControls(Collector):
         self.degree, self.label, self.dimensions = find_controls(projections)
         self.draws = DRAWS if self.label else 0
         self.lengths: list[Lengths] = []
-        self._places: list[list[Any]] = []
-        self._values: list[list[Any]] = []
+        self._places: list[Sequence[Any]] = []  # of each chunk, those of each dataset
+        self._values: list[Sequence[Any]] = []
 
     def sum_points(self, datasets: Sequence[LabelledData]) -> CollectControls:
         """Find what is needed of the points themselves; the first projections are drawn meanwhile."""
@@ -291,26 +292,14 @@ class CollectControls(Collector):
 
     def add(self, places: Sequence[Any], values: Sequence[Any]) -> None:
         """Take what controls of labels and of directions are made of under one chunk, of each dataset."""
-        if self.label:
-            _append(self._places, places)
-        if self.lengths:
-            _append(self._values, values)
+        self._places.append(places if self.label else ())
+        self._values.append(values if self.lengths else ())
 
     def collect(self) -> list[ControlValues]:
         """Of each dataset, what its controls are made of; nothing where nothing can be controlled."""
-        places, values = ([self._engine.collect(parts) for parts in found] for found in (self._places, self._values))
-        return [
-            ControlValues(
-                places[number] if places else None,
-                values[number] if values else None,
-                self.lengths[number] if self.lengths else None,
-            )
-            for number in range(max(len(places), len(values)))
-        ]
-
-
-def _append(kept: list[list[Any]], found: Sequence[Any]) -> None:
-    """Add one part to the list of each dataset, which begin empty."""
-    kept.extend([] for _ in range(len(found) - len(kept)))
-    for parts, part in zip(kept, found, strict=True):
-        parts.append(part)
+        places, values = (
+            [self._engine.collect(parts) for parts in zip(*found, strict=True)]
+            for found in (self._places, self._values)
+        )
+        together = zip_longest(places, values, self.lengths if values else ())
+        return [ControlValues(*made_of) for made_of in together]

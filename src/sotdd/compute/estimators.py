@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.threads import serial_blas
 from sotdd.compute.distance import Distance
 
 Doubles = NDArray[np.float64]
@@ -237,7 +238,8 @@ def _find_residuals(costs: Doubles, columns: Sequence[Doubles]) -> Doubles:
     if not ((sizes == 0) | ((sizes > 1 / _LARGE) & (sizes < _LARGE))).all():
         padded[:, :, 1:-1] = np.ldexp(padded[:, :, 1:-1], -np.frexp(sizes[:, None, 1:-1])[1])
     design = padded.reshape(len(costs), -1, _FOLDS, width).transpose(0, 2, 1, 3)  # (P, folds, rows, q + 2)
-    products = design.transpose(0, 1, 3, 2) @ design
+    with serial_blas.in_turn:
+        products = design.transpose(0, 1, 3, 2) @ design
     whole = products.sum(axis=1)
     squares = np.diagonal(whole, axis1=1, axis2=2)
     varies = squares - whole[:, 0] ** 2 / count > _CONSTANT**2 * squares
@@ -247,9 +249,10 @@ def _find_residuals(costs: Doubles, columns: Sequence[Doubles]) -> Doubles:
     grams = others * (scale[..., None] * scale[:, :, None])
     ridge = _RIDGE * np.trace(grams, axis1=2, axis2=3)[..., None]
     grams += np.where(varies[:, None], ridge, 1.0)[..., None] * np.eye(width)
-    coefficients = np.linalg.solve(grams, (others[..., -1] * scale)[..., None]) * scale[..., None]
-    coefficients[:, :, 0] = 0.0
-    explained = (design @ coefficients)[..., 0].transpose(0, 2, 1).reshape(len(costs), -1)
+    with serial_blas.in_turn:
+        coefficients = np.linalg.solve(grams, (others[..., -1] * scale)[..., None]) * scale[..., None]
+        coefficients[:, :, 0] = 0.0
+        explained = (design @ coefficients)[..., 0].transpose(0, 2, 1).reshape(len(costs), -1)
     residuals: Doubles = costs - explained[:, :count]
     return residuals
 

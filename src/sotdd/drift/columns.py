@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.text import json_label
+from sotdd.compute.resampling import Each
 from sotdd.inputs.data import IS_MISSING, Category, LabelledData, Names
 from sotdd.measure.columns import Bools, Doubles, Pooled, Scores, rank_columns, score_numbers, take_some
 
@@ -237,9 +238,10 @@ def pool_columns(sides: Sequence[Sides], with_names: bool) -> Pooled:
     table = np.column_stack([*(one.ordered for one in numbers), *marks, np.zeros(len(sides[0].codes))])
     several = [place for place, one in enumerate(numbers) if has_several(one.codes)]
 
-    def score() -> Iterator[Scores]:
+    def score(each: Each) -> Iterator[Scores]:
         for start in range(0, len(seen), _TOGETHER):
-            yield [score for one in seen[start : start + _TOGETHER] for score in one.find_scores().values()]
+            found = each(Sides.find_scores, seen[start : start + _TOGETHER])
+            yield [score for scores in found for score in scores.values()]
 
     return Pooled(score, rank_columns(table), take_some(several))
 

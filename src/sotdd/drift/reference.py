@@ -279,7 +279,7 @@ class DriftReference(Received):
             costs = PairCosts([(0, 1)], self.p, engine)
             run(pair, recipe, engine, [costs])
             costs.collect()
-            [mean] = costs.estimate(range(1))
+            [mean] = costs.estimate()
         return estimate_distance(
             self.points, data, costs.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
             columns=recipe.columns, remarks=self._remark_on(data), known=mean,

@@ -111,7 +111,7 @@ class Pooled:
         The columns of numbers of which every two are compared.
     """
 
-    scores: Callable[[], Iterable[Scores]]
+    scores: Callable[[Each], Iterable[Scores]]
     ranked: Floats
     paired: list[int]
 
@@ -122,7 +122,8 @@ class Pooled:
             return None
         table = np.concatenate([data.rows(block) for data in datasets for block in data.blocks()])
         several = ((table > table.min(axis=0)) & (table < table.max(axis=0))).any(axis=0)  # more than two values
-        return cls(lambda: score_columns(table), rank_columns(table), take_some(np.flatnonzero(several).tolist()))
+        paired = take_some(np.flatnonzero(several).tolist())
+        return cls(lambda each: score_columns(table, each), rank_columns(table), paired)
 
 
 def take_some(columns: Sequence[Any]) -> list[Any]:
@@ -131,12 +132,13 @@ def take_some(columns: Sequence[Any]) -> list[Any]:
     return [columns[place] for place in chosen]
 
 
-def score_columns(table: NDArray[Any]) -> Iterator[Scores]:
+def score_columns(table: NDArray[Any], each: Each = map) -> Iterator[Scores]:
     """The scores of the columns (N, d), some at a time."""
     known = np.ones(len(table), bool)
     for start in range(0, table.shape[1], _COLUMNS):
         part = table[:, start : start + _COLUMNS].astype(np.float64)
-        yield [score for column in part.T for score in score_numbers(column, known).values()]
+        scores = each(lambda column: score_numbers(column, known), part.T)
+        yield [score for found in scores for score in found.values()]
 
 
 def rank_columns(table: NDArray[Any]) -> Floats:

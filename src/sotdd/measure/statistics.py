@@ -94,10 +94,10 @@ def _find_normal(largest: Doubles) -> Doubles:
 
 def measure_largest(columns: Pooled | None, axes: Doubles, members: Bools, each: Each = map) -> dict[str, Doubles]:
     """The largest differences (S,) of a column, of how two go together, and along an axis, each in deviations."""
-    blocks: dict[str, Iterable[Scores]] = {} if columns is None else {"columns": columns.scores()}
+    blocks: dict[str, Iterable[Scores]] = {} if columns is None else {"columns": columns.scores(each)}
     if columns is not None and len(columns.paired) > 1:
         blocks["pairs of columns"] = score_pairs(columns.ranked[:, columns.paired])
-    blocks["axes"] = score_columns(axes)
+    blocks["axes"] = score_columns(axes, each)
     return {name: compare_scores(scores, members, each)[1] for name, scores in blocks.items()}
 
 

@@ -24,6 +24,9 @@ from sotdd.basics import __version__
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
 
+# The source of the decorators: options of the compiler, and instructions that loops may call.
+COMPILER = str(Path(__file__).with_name("compiling.py"))
+
 
 class LoopCache(NullCache):
     """Keeps what one function was compiled to, in a file for every signature and processor."""
@@ -61,9 +64,10 @@ class LoopCache(NullCache):
         return f"{Path(self._source).stem}.{self._function.__name__}-{which}.nbc"
 
     def _stamp(self) -> bytes:
-        """What the code depends on: versions, and the sources of the function and of all that it may call."""
+        """What the code depends on: versions, how loops are compiled, and the sources of all that this one may call."""
         called = [getattr(value, "py_func", None) for value in self._function.__globals__.values()]
-        sources = sorted({self._source, *(step.__code__.co_filename for step in called if step is not None)})
+        steps = (step.__code__.co_filename for step in called if step is not None)
+        sources = sorted({self._source, COMPILER, *steps})
         versions, code = f"{__version__} {numba_version}".encode(), self._function.__code__.co_code
         return hashlib.sha256(b"".join([versions, code, *map(_read, map(Path, sources))])).digest()
 

@@ -7,6 +7,7 @@ rounded each.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +18,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import event
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.typed_passes import NopythonRewrites
+from numba.core.untyped_passes import DeadBranchPrune, InlineClosureLikes
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -33,17 +37,43 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _FAST_SUMS = {"contract", "reassoc", "nsz"}
 
 
-_compiled = partial(numba.njit, nogil=True, error_model="numpy")
+# For functions within functions, arguments that are None, and expressions of whole arrays: kernels have none.
+_NEEDLESS = (InlineClosureLikes, DeadBranchPrune, NopythonRewrites)
+
+
+class _LoopCompiler(CompilerBase):
+    """Numba's compiler without the passes that plain loops do not need."""
+
+    def define_pipelines(self) -> list[Any]:
+        """All others, in their order."""
+        builder: Any = DefaultPassBuilder
+        manager: Any = builder.define_untyped_pipeline(self.state, "loops")
+        for part in (builder.define_typed_pipeline, builder.define_nopython_lowering_pipeline):
+            manager.passes += part(self.state).passes
+        manager.passes = [found for found in manager.passes if found[0] not in _NEEDLESS]
+        manager.finalize()
+        return [manager]
+
+
+_compiled = partial(numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=_LoopCompiler)
 
 
 def kernel(function: _F) -> _F:
-    """Compile a loop on first use, without the GIL, cached on disk where that is possible."""
-    return _compile_cached(function, _FAST_SUMS)
+    """Compile a loop on first use, without the GIL, cached on disk where that is possible.
+
+    It cannot make arrays: what it needs meanwhile it is given, since to count references takes long to compile.
+    """
+    return _compile_cached(function, fastmath=_FAST_SUMS, _nrt=False)
 
 
 def exact_kernel(function: _F) -> _F:
     """As `kernel`, for loops whose sums are formed in the order in which they are written."""
-    return _compile_cached(function, set())
+    return _compile_cached(function, _nrt=False)
+
+
+def allocating_kernel(function: _F) -> _F:
+    """As `kernel`, for loops that make arrays, off the path of a first call."""
+    return _compile_cached(function, fastmath=_FAST_SUMS)
 
 
 def step(function: _F) -> _F:
@@ -56,29 +86,38 @@ def step(function: _F) -> _F:
     return cast("_F", _compiled(inline="always")(function))
 
 
-def _compile_cached(function: _F, liberties: set[str]) -> _F:
-    dispatcher: Any = _compiled(fastmath=liberties)(function)
+def _compile_cached(function: _F, **options: object) -> _F:
+    dispatcher: Any = _compiled(**options)(function)
     dispatcher._cache = LoopCache(function)
     return cast("_F", dispatcher)
 
 
-class _FirstCompile(event.Listener):
-    """Says once why the first call of an installation takes seconds, where somebody is watching."""
+class _Compiling(event.Listener):
+    """Says once why the first call of an installation takes seconds, and keeps the garbage collector out of the way.
+
+    The compiler makes objects by the million and keeps most of them to the end: looking through them again and again
+    takes an eighth of its time.
+    """
 
     said = False
 
     def on_start(self, event: Any) -> None:  # noqa: ANN401  # Numba's
-        """Speak up for a loop of this package; others may compile their own."""
+        """Speak up for a loop of this package, where somebody is watching; others may compile their own."""
         ours = event.data["dispatcher"].py_func.__module__.startswith("sotdd.")
+        event.data["collects"] = ours and gc.isenabled()
+        if event.data["collects"]:
+            gc.disable()
         if ours and not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
             self.said = True
             sys.stderr.write("sotdd: compiling loops, once for this installation; this takes some seconds …\n")
 
-    def on_end(self, event: object) -> None:
-        """Say nothing more."""
+    def on_end(self, event: Any) -> None:  # noqa: ANN401
+        """Let garbage be collected again, if it was before."""
+        if event.data["collects"]:
+            gc.enable()
 
 
-event.register("numba:compile", _FirstCompile())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
 
 
 # --------------------------------------------------------------------------- instructions on lines

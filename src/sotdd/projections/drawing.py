@@ -95,11 +95,12 @@ class Drawing:
         law = self.directions
         if law is None:  # structured ones where points have so many features that they pay
             law = Hadamard() if n_features >= FEWEST_FEATURES else Sphere()
-        check_law(
-            law,
-            {"describe": 0, "draw": 3},
-            "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object with their methods",
-        )
+        else:
+            check_law(
+                law,
+                {"describe": 0, "draw": 3},
+                "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object like those",
+            )
         scaler = find_scaler(self.scale, data)
         if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)

@@ -69,33 +69,28 @@ def _fold(z: Floats, size: int, first: int, rows: int) -> None:
 
 
 @step
-def _load(points: Floats, d: int, start: int, here: int, signs: Floats, z: Floats) -> None:
-    """Write points start, …, start + here - 1 of d features, times signs, as lanes of z; zeros where there are none."""
-    whole = d - d % LANES if here == LANES else 0
-    for i in range(LANES * whole, z.size):
-        z[i] = np.float32(0.0)
-    for j in range(0, whole, LANES):
-        transpose(z, LANES * j, points, start * d + j, d)
-    for lane in range(here):
-        for j in range(whole, d):
-            z[LANES * j + lane] = points[(start + lane) * d + j]
-    _multiply_lines(z, signs, d)
+def _load(points: Floats, start: int, z: Floats) -> None:
+    """Write sixteen points of at least as many features, from ``start`` on, as lanes of z, then zeros."""
+    width = points.shape[1]
+    for j in range(0, width, LANES):
+        first = min(j, width - LANES)  # the last lines are read twice, where the features are no multiple of sixteen
+        transpose(z, LANES * first, points, start * width + first, width)
+    for i in range(LANES * width, z.size):
+        z[i] = 0.0
 
 
 @step
 def _products(z: Floats, basis: Floats, along: Floats) -> None:
     """Write products of the points in z with each row of ``basis``."""
     for i in range(along.size):
-        along[i] = np.float32(0.0)
+        along[i] = 0.0
     for j in range(basis.shape[1]):
         for k in range(basis.shape[0]):  # the inner loop, since a sum has to wait for itself
             add_multiple(along, LANES * k, basis[k, j], z, LANES * j)
 
 
 @step
-def _write(
-    z: Floats, skipped: int, along: Floats, lean: Floats, scales: Floats, here: int, at: int, out: Floats
-) -> None:
+def _write(z: Floats, skipped: int, along: Floats, lean: Floats, scales: Floats, at: int, out: Floats) -> None:
     """Add what rows lean by, scale, and write the values of these points to columns ``at`` and following of ``out``."""
     for top in range(0, out.shape[0], _FINISHED):
         below = min(top + _FINISHED, out.shape[0])
@@ -103,17 +98,12 @@ def _write(
             for i in range(top, below):
                 add_multiple(z, LANES * (skipped + i), lean[i, k], along, LANES * k)
         for i in range(top, below):
-            if here == LANES:
-                write_multiple(out[i], at, scales[i], z, LANES * (skipped + i))
-            else:
-                for lane in range(here):
-                    out[i, at + lane] = scales[i] * z[LANES * (skipped + i) + lane]
+            write_multiple(out[i], at, scales[i], z, LANES * (skipped + i))
 
 
 @exact_kernel
 def project_rows(
     points: Floats,
-    d: int,
     signs: Floats,
     basis: Floats,
     lean: Floats,
@@ -122,73 +112,42 @@ def project_rows(
     skipped: int,
     out: Floats,
     at: int,
+    z: Floats,
+    along: Floats,
 ) -> None:
     """Write scale_i · (u_i·x + Σ_j lean_ij (v_j·x)) for points x, u_i the rows of H·S₃·H·S₂·H·S₁.
 
-    points (m · d,) one after another, signs (3, D), basis (r, d) of rows v_j times the signs that points are multiplied
-    by first, lean (B, r), scales (B,); columns ``at`` and following of out (B, n) are written. The rows are those from
-    ``first`` + ``skipped`` on, of an aligned power of two of them that begins at ``first``.
+    points (m, d), neither less than sixteen, signs (3, D), basis (r, d) of rows v_j, lean (B, r), scales (B,); columns
+    ``at`` and following of out (B, n) are written. The rows are those from ``first`` + ``skipped`` on, of an aligned
+    power of two of them that begins at ``first``. z and along are for D and r lines meanwhile.
     """
     size, rows = signs.shape[1], 1
     while rows < skipped + out.shape[0]:
         rows *= 2
-    z, along = np.empty(LANES * size, np.float32), np.empty(LANES * basis.shape[0], np.float32)
-    for start in range(0, points.size // d, LANES):
-        here = min(LANES, points.size // d - start)
-        _load(points, d, start, here, signs[0], z)
+    for place in range(0, points.shape[0], LANES):
+        start = min(place, points.shape[0] - LANES)  # the last points go through with some of those before them
+        _load(points, start, z)
         _products(z, basis, along)
         for turn in range(3):  # one place for all transforms, since each is compiled anew
-            if turn:
-                _multiply_lines(z, signs[turn], size)
+            _multiply_lines(z, signs[turn], size)
             if turn == 2:
                 _fold(z, size, first, rows)
             _transform(z, rows if turn == 2 else size)
-        _write(z, skipped, along, lean, scales, here, at + start, out)
-
-
-@exact_kernel
-def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, out: Floats) -> None:
-    """Write directions ``first`` and following, as many as there are ``scales``, as columns of ``out`` (d, B).
-
-    Column i is scale_i · (u_i + Σ_j lean_ij v_j), u_i as in `project_rows` and v_j the rows of ``basis`` (r, d). As H
-    is symmetric, u_i is S₁·H·S₂·H·S₃ times a column of H: sixteen of them go side by side.
-    """
-    size, features = signs.shape[1], out.shape[0]
-    z = np.empty(LANES * size, np.float32)
-    for start in range(0, scales.size, LANES):
-        for j in range(size):
-            for lane in range(LANES):  # the entries of H are 1, or -1 where both numbers share an odd number of bits
-                shared = (first + start + lane) & j
-                for shift in (32, 16, 8, 4, 2, 1):
-                    shared ^= shared >> shift
-                z[LANES * j + lane] = signs[2, j] if shared & 1 == 0 else -signs[2, j]
-        for turn in range(2):
-            if turn:
-                _multiply_lines(z, signs[1], size)
-            _transform(z, size)
-        for j in range(features):
-            for i in range(start, min(start + LANES, scales.size)):
-                value = z[LANES * j + i - start] * signs[0, j]
-                for k in range(basis.shape[0]):
-                    value += lean[i, k] * basis[k, j]
-                out[j, i] = scales[i] * value
+        _write(z, skipped, along, lean, scales, at + start, out)
 
 
 # --------------------------------------------------------------------------- features
 
 
 @kernel
-def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, mean: Doubles, squares: Doubles) -> int:
-    """Write means and summed squared deviations of (features - pivot) / reach over a block of points.
+def block_moments(
+    block: NDArray[np.generic], pivot: Doubles, inverse: Doubles, unit: Doubles, mean: Doubles, squares: Doubles
+) -> int:
+    """Add means and summed squared deviations of (features - pivot) * inverse over a block of points to zeros.
 
-    Returns the row that lies farthest from the mean of the block.
+    Returns the row that lies farthest from the mean of the block, where features count by their ``unit``.
     """
-    rows, inverse, unit, most = block.shape[0], np.empty(reach.size), np.empty(reach.size), 0.0
-    for j in range(reach.size):
-        mean[j] = squares[j] = 0.0
-        inverse[j], most = 1.0 / reach[j], max(most, reach[j])
-    for j in range(reach.size):
-        unit[j] = reach[j] / most
+    rows = block.shape[0]
     for i in range(rows):
         for j in range(mean.size):
             mean[j] += (np.float64(block[i, j]) - pivot[j]) * inverse[j]

@@ -95,13 +95,13 @@ class FeatureMoments:
         from sotdd.projections import kernels
 
         rows = data.rows(block)
-        reach, mean, squares = np.ones(len(pivot)), np.empty(len(pivot)), np.empty(len(pivot))
+        reach, mean, squares = np.ones(len(pivot)), np.zeros(len(pivot)), np.zeros(len(pivot))
         if rows.dtype == np.float64:  # squares of what is narrower stay in float64 as they are
             with np.errstate(over="ignore"):
                 reach = np.abs(rows - pivot).max(axis=0)
             refuse_beyond_float64(reach)
             reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
-        row = kernels.block_moments(rows, pivot, reach, mean, squares)
+        row = kernels.block_moments(rows, pivot, 1 / reach, reach / reach.max(), mean, squares)
         farthest = rows[row].astype(np.float64)
         return cls(len(rows), pivot, reach, mean, squares, farthest, _row_name(block.start + row, data))
 

@@ -31,7 +31,7 @@ _FEWEST_DIMENSIONS = 256
 # and lengths vary by less than 1 %: they are divided by their root mean square.
 _MEASURED = 4096
 
-# Coordinates whose part in the lengths is found at a time.
+# Coordinates whose part in the directions is found at a time.
 _COORDINATES = 256
 
 
@@ -61,23 +61,23 @@ class Turn:
 
     def write(self, points: Floats, first: int, out: Floats, at: int = 0) -> None:
         """Write projections of points (m, d) by B directions from ``first`` on to columns ``at``, … of out (B, n)."""
+        from sotdd.projections.compiling import LANES
         from sotdd.projections.kernels import project_rows
 
+        if min(points.shape) < LANES:
+            wide = np.zeros((max(len(points), LANES), max(points.shape[1], LANES)), np.float32)
+            wide[: len(points), : points.shape[1]], values = points, np.empty((len(out), len(wide)), np.float32)
+            self.write(wide, first, values)
+            out[:, at : at + len(points)] = values[:, : len(points)]
+            return
         last, whole = first + len(out), 1
         while first // whole != (last - 1) // whole:
             whole *= 2
         start = first // whole * whole  # the rows wanted are among these, which share most of the work
         rows = slice(first, last)
-        signed = self.basis * self.signs[0, : self.basis.shape[1]]
-        drawn = self.signs, signed, self.lean[rows], self.scales[rows]
-        project_rows(points.reshape(-1), points.shape[1], *drawn, start, first - start, out, at)
-
-    def write_directions(self, first: int, out: Floats) -> None:
-        """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
-        from sotdd.projections.kernels import write_directions
-
-        rows = slice(first, first + out.shape[1])
-        write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out)
+        drawn = self.signs, self.basis, self.lean[rows], self.scales[rows]
+        z, along = (np.empty(LANES * lines, np.float32) for lines in (self.signs.shape[1], len(self.basis)))
+        project_rows(points, *drawn, start, first - start, out, at, z, along)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +130,10 @@ class TurnedDirections:
     @kept_property
     def theta(self) -> Floats:
         """(B, d) the directions themselves."""
-        columns = np.empty((self.n_features, len(self)), np.float32)
-        done = 0
-        for turn, first, stop in self.parts:
-            turn.write_directions(first, columns[:, done : done + stop - first])
-            done += stop - first
-        return columns.T
+        rows, d = np.empty((len(self), self.n_features), np.float32), self.n_features
+        for start in range(0, d, _COORDINATES):
+            self.write(np.eye(min(_COORDINATES, d - start), d, start, dtype=np.float32), rows, start)
+        return np.asfortranarray(rows)
 
     @property
     def importance(self) -> NDArray[np.float64] | None:

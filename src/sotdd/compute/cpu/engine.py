@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.threads import Workers
+from sotdd.compute.cpu.draws import Draws
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,
@@ -32,7 +33,6 @@ from sotdd.compute.cpu.rows import (
     sum_share,
 )
 from sotdd.compute.cpu.splits import split_costs
-from sotdd.compute.cpu.workers import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
@@ -305,10 +305,11 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
     rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
-    fused = isinstance(drawn, Polynomials)
-    how = layout.order, layout.offsets, drawn.limit, layout.degree, further[part]
+    fused, n, degree = isinstance(drawn, Polynomials), rows.shape[1], layout.degree
+    how = layout.order, layout.offsets, drawn.limit, further[part]
     out = rows, places, values, terms if fused else terms[:, :0]
-    moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out)
+    spare = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 1)), np.empty((2, further.shape[2]))
+    moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out, *spare)
     if not fused:
         drawn = drawn.part(part)
         terms[...] = find_class_terms(rows, layout.offsets, drawn)

@@ -24,7 +24,7 @@ def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArr
     Threads take a share of the rows, or a split each where labels count and points are not in cells.
     """
     costs, terms, orders = np.empty((len(pool.rows), len(marks), len(plan.orders))), pool.terms, np.array(plan.orders)
-    parts = _share_rows(len(pool.rows), 2 * workers.free if workers.free > 1 else 1)
+    parts = _share_rows(len(pool.rows), 4 * workers.free if workers.free > 1 else 1)
     if plan.cells is not None and (isinstance(terms, Polynomials) or not plan.labels):
         _split_cells(pool, plan, marks, parts, workers, costs)
         return costs

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.kernels.rows import SHORT_ROW, Bits, sum_polynomial
-from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
+from sotdd.compute.kernels.rows import SHORT_ROW, Counts, sum_polynomial
+from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, step
 
 Keys = NDArray[np.uint64]
 
@@ -18,7 +18,7 @@ _SIGN = np.uint32(0x80000000)
 
 
 @step
-def _order(keys: Keys, spare: Keys, counts: Bits, size: int) -> None:
+def _order(keys: Keys, spare: Keys, counts: Counts, size: int) -> None:
     """Sort the first keys by their upper half, in place, if they are not in order: by digits of 11 bits, or of 8."""
     ordered = True
     for i in range(1, size):
@@ -49,7 +49,7 @@ def _order(keys: Keys, spare: Keys, counts: Bits, size: int) -> None:
 
 
 @step
-def _make_key(value: np.float32, bits: Bits, mass: int) -> np.uint64:
+def _make_key(value: np.float32, bits: Counts, mass: int) -> np.uint64:
     """A value and a mass as a number that is ordered as the value is."""
     bits.view(np.float32)[0] = value
     key = bits[0] ^ (np.uint32(np.int32(bits[0]) >> np.int32(31)) | _SIGN)
@@ -67,7 +67,7 @@ def _read_keys(keys: Keys, size: int, values: Floats, masses: Integers) -> None:
     masses[size] = 0
 
 
-@kernel
+@allocating_kernel
 def make_cells(
     rows: Floats,
     order: Integers,
@@ -116,7 +116,7 @@ def make_cells(
 
 @step
 def _fill_keys(
-    here: Integers, weight: float, made: tuple[Doubles, Doubles, Integers], keys: Keys, filled: Integers, spare: Bits
+    here: Integers, weight: float, made: tuple[Doubles, Doubles, Integers], keys: Keys, filled: Integers, spare: Counts
 ) -> None:
     """Add the cells of one class to the keys of both sides, with class terms of each side's own."""
     values, labels, sizes = made
@@ -156,7 +156,7 @@ def _transport(x: Floats, mass_x: Integers, y: Floats, mass_y: Integers, m: int,
     return first * unit, second * unit
 
 
-@kernel
+@allocating_kernel
 def split_cells(
     firsts: Integers,
     few: Integers,

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, kernel, step
 
-Bits = NDArray[np.uint32]
+Bits = NDArray[np.int32]
+Counts = NDArray[np.uint32]
 
 # How many values a polynomial is evaluated on at a time: small enough to stay in the first cache.
 _TILE = 1024
@@ -24,7 +25,8 @@ SHORT_ROW = 1024
 # As few as this are put in their place one by one.
 _FEW = 32
 
-_SIGN = np.uint32(0x80000000)
+_SIGN, _ALL_BUT_SIGN = -(1 << 31), (1 << 31) - 1
+_NONE, _ONE = np.uint32(0), np.uint32(1)  # what is counted, since a place is found faster by a number without a sign
 
 
 @kernel
@@ -62,7 +64,7 @@ def sum_polynomial(
         sums[c] = total
 
 
-@kernel
+@allocating_kernel
 def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, cut: float, sums: Doubles) -> None:
     """Write the sum of each row's polynomial, at values cut to ±cut, over each class, in float64.
 
@@ -97,69 +99,65 @@ def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles
 def _insert(row: Bits, spare: Bits) -> None:
     """Sort a few values, in place: each goes where it belongs among those before it."""
     for i in range(row.size):
-        key = row[i] ^ (np.uint32(np.int32(row[i]) >> np.int32(31)) | _SIGN)
+        key = row[i] ^ (row[i] >> 31 & _ALL_BUT_SIGN)
         j = i
         while j > 0 and spare[j - 1] > key:
             spare[j] = spare[j - 1]
             j -= 1
         spare[j] = key
     for i in range(row.size):
-        row[i] = spare[i] ^ (((spare[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
+        row[i] = spare[i] ^ (spare[i] >> 31 & _ALL_BUT_SIGN)
 
 
 @step
-def _deal(row: Bits, spare: Bits, counts: Bits) -> None:
+def _deal(row: Bits, spare: Bits, counts: Counts, width: int, digits: int, mask: int) -> None:
     """Sort many values, in place: three passes over 11-bit digits, or four over 8-bit ones of a short row."""
-    width = np.uint32(11) if row.size >= SHORT_ROW else np.uint32(8)
-    digits, mask = 3 if row.size >= SHORT_ROW else 4, (np.uint32(1) << width) - np.uint32(1)
     for digit in range(digits):
-        for j in range(np.int64(mask) + 1):
-            counts[digit, j] = np.uint32(0)
+        for j in range(mask + 1):
+            counts[digit, j] = 0
     for i in range(row.size):
-        key = row[i] ^ (np.uint32(np.int32(row[i]) >> np.int32(31)) | _SIGN)
+        key = row[i] ^ (row[i] >> 31 | _SIGN)
         row[i] = key
-        counts[0, key & mask] += np.uint32(1)
-        counts[1, (key >> width) & mask] += np.uint32(1)
-        counts[2, (key >> (width + width)) & mask] += np.uint32(1)
+        counts[0, key & mask] += _ONE
+        counts[1, key >> width & mask] += _ONE
+        counts[2, key >> 2 * width & mask] += _ONE
     if digits == 4:
         for i in range(row.size):
-            counts[3, row[i] >> np.uint32(24)] += np.uint32(1)
+            counts[3, row[i] >> 24 & mask] += _ONE
     source, target = row, spare
     for digit in range(digits):
-        places, shift, before = counts[digit], np.uint32(digit) * width, np.uint32(0)
-        for j in range(np.int64(mask) + 1):
+        places, shift, before = counts[digit], digit * width, _NONE
+        for j in range(mask + 1):
             count = places[j]
             places[j] = before
             before += count
         for i in range(row.size):
-            value = (source[i] >> shift) & mask
+            value = source[i] >> shift & mask
             target[places[value]] = source[i]
-            places[value] += np.uint32(1)
+            places[value] += _ONE
         source, target = target, source
     for i in range(row.size):
-        row[i] = source[i] ^ (((source[i] >> np.uint32(31)) - np.uint32(1)) | _SIGN)
+        row[i] = source[i] ^ (~(source[i] >> 31) | _SIGN)
 
 
 @step
-def sort(row: Bits, spare: Bits, counts: Bits) -> None:
+def sort(row: Bits, spare: Bits, counts: Counts) -> None:
     """Sort the values of a row, in place; spare (n,) and counts (4, 2048) are for use meanwhile.
 
-    The bits of a float order like an unsigned integer once negative numbers are inverted and the sign of the others is
-    set.
+    The bits of a float order like an integer once those of negative numbers, but for the sign, are inverted.
     """
     if row.size <= _FEW:
         _insert(row, spare)
     else:
-        _deal(row, spare, counts)
+        short = row.size < SHORT_ROW
+        _deal(row, spare, counts, 8 if short else 11, 4 if short else 3, 255 if short else 2047)
 
 
 @kernel
-def sort_classes(bits: Bits, offsets: Integers) -> None:
-    """Sort the values of each class within every row (B, n), in place."""
-    spare, counts = np.empty(bits.shape[1], np.uint32), np.empty((4, 2048), np.uint32)
+def sort_part(bits: Bits, first: int, last: int, spare: Bits, counts: Counts) -> None:
+    """Sort values first, …, last - 1 of every row (B, n), in place, as `sort` does with many."""
     for line in range(bits.shape[0]):
-        for c in range(offsets.size - 1):
-            sort(bits[line, offsets[c] : offsets[c + 1]], spare, counts)
+        _deal(bits[line, first:last], spare, counts, 11, 3, 2047)
 
 
 @kernel
@@ -260,7 +258,7 @@ def write_costs(
         out[column] = total
 
 
-@kernel
+@allocating_kernel
 def split_rows(
     rows: Floats,
     index: Integers,
@@ -281,7 +279,7 @@ def split_rows(
     classes begin. All is done to one row before the next, so that it stays in the fastest caches.
     """
     row, values, terms = np.empty(index.size, np.float32), np.empty(index.size), np.empty(offsets.size - 1)
-    bits, spare, counts = row.view(np.uint32), np.empty(index.size, np.uint32), np.empty((4, 2048), np.uint32)
+    bits, spare, counts = row.view(np.int32), np.empty(index.size, np.int32), np.empty((4, 2048), np.uint32)
     for line in range(rows.shape[0]):
         source = rows[line]
         for i in range(index.size):

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.basics.threads import Workers
-from sotdd.compute.cpu.workers import Draws
+from sotdd.compute.cpu.draws import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from sotdd.projections.recipe import Projections
 
 # Further draws follow from the label law and the seed alone. Those of comparisons of few projections, in so many chunks
 # no larger than this, are kept for the next one: to make them takes longer than a small comparison.
-_KEPT, _KEPT_BYTES, _FEW = 2, 12 << 20, 1024
+_KEPT, _KEPT_BYTES, _FEW = 2, 6 << 20, 1024
 _kept: dict[Hashable, NDArray[np.float64]] = {}
 
 
@@ -51,7 +52,7 @@ class Draws:
         more, size = 0 if kept is not None else self.more, part.stop - part.start if alone else self._size
         starts = range(part.start, part.stop, size)
         pieces = [(start, min(start + size, part.stop), more, self.degree) for start in starts]
-        futures = [self._workers.submit(self.projections.draw, *piece) for piece in pieces]
+        futures = [self._workers.submit(partial(self.projections.draw, *piece)) for piece in pieces]
         self._begun.append((futures, name, kept))
 
     def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:

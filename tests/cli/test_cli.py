@@ -131,7 +131,7 @@ AB = "a.npz b.npz"
         ("distance a.npz b.npz::label=z", "b.npz has no array 'z'"),
         ("distance a.npz b.npz::colour=red", "colour=red"),
         ("distance table.csv table.csv --features nope", "has no column 'nope', only 'x', 'y': check"),
-        ("distance table.csv::label=x,bins=2 table.csv::label=x,bins=3", "2, 3 bins: cut all alike by ::bins="),
+        ("distance table.csv::label=x,bins=2 table.csv::label=x,bins=3", "2, 3 bins: cut all alike by FILE::bins="),
         (f"distance {AB} --n-projections 99999999999999999", "expected at most 1,000,000,000"),
         (f"distance {AB} --n-projections 0", "--n-projections is 0"),
         (f"distance {AB} --p nan", "--p is nan"),

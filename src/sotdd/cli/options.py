@@ -318,11 +318,13 @@ def name_options(context: typer.Context) -> Naming:
 
     def name(setting: str, value: object = ...) -> str:
         if setting not in options and setting in OPTIONS:
-            return f"::{setting}={'' if value is ... else OPTIONS[setting].write(value)}"
+            return f"FILE::{setting}={'' if value is ... else OPTIONS[setting].write(value)}"
         if setting not in options:
             return in_python(setting, value)
-        shown = "" if value is ... or value is True else f" {'none' if value is None else value}"
-        return f"{options[setting]}{shown}"
+        if value is ... or value is True:
+            return options[setting]
+        missing = "''" if setting == "label" else "none"
+        return f"{options[setting]} {missing if value is None else value}"
 
     return name
 

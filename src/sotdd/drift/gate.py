@@ -219,7 +219,7 @@ class Gate:
             return BatchVerdict(name, n_points=batch.n_points, judged=judged, error=doubt), monitor
         after = monitor.after(batch, n_permutations=n_permutations)
         changes = monitor.reference.find_changes(batch) if after.alarm else Changes()
-        outcomes, measured = (_judge_by_sum(after),), self._measure(batch, progress=False)
+        outcomes, measured = (_judge_by_sum(after, changes),), self._measure(batch, progress=False)
         return BatchVerdict(name, outcomes, measured, after.last, batch.n_points, judged, changes), after
 
     def _find_judged(self, batch: LabelledData | Sketch) -> Remark | None:
@@ -307,13 +307,15 @@ def judge_by_test(test: TwoSampleTest, level: float, n_batches: int, changes: Ch
     return Outcome("p_value", test.p_value, each, failed, message)
 
 
-def _judge_by_sum(monitor: DriftMonitor) -> Outcome:
-    """Whether the batches so far drifted, the last one included."""
+def _judge_by_sum(monitor: DriftMonitor, changes: Changes) -> Outcome:
+    """Whether the batches so far drifted, the last one included, whose columns may have changed."""
     assert monitor.last is not None
     said = "drift" if monitor.alarm else "no drift so far"
     message = (
         f"{said}: evidence {monitor.total:.2f}, limit {monitor.limit:.2f}; this batch p = {monitor.last.p_value:.3g}"
     )
+    if len(changes) and not changes.changed:
+        message += "; no column of this batch alone changed clearly"
     return Outcome("evidence", monitor.total, monitor.limit, monitor.alarm, message)
 
 

@@ -276,9 +276,10 @@ def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | 
     several = f"has columns {' and '.join(map(repr, usual))}"
     found = several if usual else f"has no column named {', '.join(LABEL_NAMES)}"
     raise SotddError(
-        f"is not given, and {name} {found}: name the column of labels, or give None (in a text, nothing) for one "
-        f"class. Its columns are {join_names([*map(repr, kinds)], _SHOWN)}.",
+        f"is not given, and {name} {found}: name the column of labels, one of "
+        f"{join_names([*map(repr, kinds)], _SHOWN)}. For data of one class",
         setting="label",
+        use={"label": None},
     )
 
 

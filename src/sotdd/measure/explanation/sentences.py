@@ -172,7 +172,7 @@ def _say_share(one: FeatureShare) -> str:
     if math.isnan(one.share):
         return "–"
     error = f" ± {one.stderr:.0%}" if math.isfinite(one.stderr) else ""
-    return f"{one.share:.0%}{error}"
+    return f"{one.share:z.0%}{error}"
 
 
 def _say_middle(one: FeatureShare) -> tuple[str, str]:

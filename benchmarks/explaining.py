@@ -24,7 +24,7 @@ def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 
         lambda: explain_features(data, data, projections, 2.0, lambda _done, _total: None),
         turns=turns,
     )
-    return f"{d} features, {classes} classes: {explained / measured:.1f} ×, {by_feature / explained:.0%} for features"
+    return f"| {d} features, {classes} classes | {explained / measured:.0f} × | {by_feature / explained:.0%} |"
 
 
 def main() -> None:
@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer turns")
     turns = 1 if parser.parse_args().quick else 5
     print(machine())
+    print("| data | explanation / distance | of it for features |\n|---|---|---|")
     for classes in (2, 10, 100):
         print(ratio(classes, turns), flush=True)
     for d in (10, 100):

@@ -166,10 +166,10 @@ def real_sets(folder: Path, n: int) -> dict[str, Labelled]:
 
 
 def halves_and_tails() -> str:
-    """What is lost where little differs, or few points matter: by parts of equal probability, and by those of today."""
+    """What is lost where little differs, or few points matter: by equal parts, by those of today, and by vectors."""
     ways = [Levels(512, smooth=False), *(Levels(count) for count in (128, 256, 384, 512))]
     titles = ["512 equal parts", *(f"{levels.count} parts" for levels in ways[1:])]
-    lines = [f"| pair | p | exact | {' | '.join(titles)} |", "|---" * (3 + len(ways)) + "|"]
+    lines = [f"| pair | p | exact | {' | '.join(titles)} | vector of {KEPT} parts |", "|---" * (4 + len(ways)) + "|"]
     for name, make in _CASES.items():
         a, b = make(np.random.default_rng(0))
         projections = sotdd.Projections.fit([a, b], n_projections=256)
@@ -181,8 +181,14 @@ def halves_and_tails() -> str:
                 found = whole[0].cut(levels).distance(whole[1].cut(levels), p)
                 assert found.sketch_error is not None
                 cells.append(f"{100 * (found.value / true - 1):+.2f} % (≤ {100 * found.sketch_error / true:.0f})")
-            lines.append(f"| {name} | {p} | {true:.4f} | {' | '.join(cells)} |")
+            lines.append(f"| {name} | {p} | {true:.4f} | {' | '.join(cells)} | {_lost(*whole) if p == 2 else '–'} |")
     return "\n".join(lines)
+
+
+def _lost(*whole: sotdd.Sketch) -> str:
+    """How far the Euclidean distance of vectors, which is plain, is from the plain distance."""
+    one, two = (sketch.cut(Levels(KEPT)).vector() for sketch in whole)
+    return f"{100 * (np.linalg.norm(one - two) / whole[0].distance(whole[1], estimator='plain').value - 1):+.2f} %"
 
 
 def _halves(x: NDArray[Any], y: NDArray[Any] | None = None) -> tuple[Any, Any]:
@@ -211,6 +217,7 @@ _CASES: dict[str, Callable[[np.random.Generator], tuple[Any, Any]]] = {
     "halves, six classes far apart": _far_classes,
     "halves, 200 classes of counts": lambda rng: _halves(rng.integers(4, size=(4000, 8)), rng.integers(200, size=4000)),
     "halves, log-normal, one feature": lambda rng: _halves(np.exp(1.5 * rng.normal(size=(12_000, 1)))),
+    "halves, two columns of three values": lambda rng: _halves(rng.integers(3, size=(40_000, 2))),
     "Student's t, 2 degrees, moved": lambda rng: (rng.standard_t(2, (5000, 4)), rng.standard_t(2, (5000, 4)) + 0.5),
     "one point at 1,000": _outlier,
     "a copy with a little noise": _near_copy,
@@ -256,10 +263,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default_folder(), help="folder of mnist.npz and others")
     options = parser.parse_args()
     print(machine(), end="\n\n")
-    print(table([*speed(3 if options.quick else 9), *files()]), end="\n\n")
-    print(summaries(100_000 if options.quick else 1_000_000), end="\n\n")
-    print(halves_and_tails(), end="\n\n")
+    print("Promises", table([*speed(3 if options.quick else 9), *files()]), sep="\n", end="\n\n")
+    print("Summaries", summaries(100_000 if options.quick else 1_000_000), sep="\n", end="\n\n")
+    print("Losses", halves_and_tails(), sep="\n", end="\n\n")
     if options.data.is_dir():
+        print("Pictures")
         print(accuracy(options.data, 2000 if options.quick else 10_000))
     else:
         print(f"no folder {options.data}: real data are left out")

@@ -20,12 +20,12 @@ from typing import Any
 from benchmarks import history
 
 ROOT = Path(__file__).parents[1]
-_PLACES = ("benchmarks/*.json", "benchmarks/results/*.json", "experiments/results/*.json")
 
 
 def ask_git(*arguments: str) -> str:
-    """What git answers; nothing where it fails."""
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    """What git answers, or why it does not."""
+    asked = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return (asked.stdout or asked.stderr).strip()
 
 
 def read_tables(text: str) -> dict[str, list[list[str]]]:
@@ -37,14 +37,9 @@ def read_tables(text: str) -> dict[str, list[list[str]]]:
     {'Times': [['n', 'ms'], ['10', '3']]}
     """
     tables: dict[str, list[list[str]]] = {}
-    above, rows = "", None
-    for line in filter(None, map(str.strip, text.splitlines())):
-        if not line.startswith("|"):
-            above, rows = line.strip("*#: "), None
-        elif rows is None:
-            rows = tables[above if above not in tables else f"{above} {len(tables) + 1}"] = []
-        if rows is not None and not re.fullmatch(r"[|:\- ]+", line):
-            rows.append([cell.strip() for cell in line[1:-1].split("|")])
+    for title, rows in re.findall(r"(?:^([^|\n].*)\n\s*)?((?:^\|.*\n?)+)", text, re.MULTILINE):
+        lines = [line for line in rows.splitlines() if line.strip("|:- ")]
+        tables[title.strip("*#: ")] = [re.findall(r"\| *(.*?) *(?=\|)", line) for line in lines]
     return tables
 
 
@@ -69,23 +64,19 @@ def confirm(path: Path, how: str) -> None:
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def find_newer(result: dict[str, Any]) -> list[str]:
-    """The commits after a result's own that changed what it measures; a commit that is not known counts by its date."""
-    last = (result.get("confirmed") or result)["commit"]
-    known = ask_git("cat-file", "-t", last) == "commit"
-    since = f"{last}..HEAD" if known else f"--since={result['date']}T23:59:59"
-    paths = result.get("measures", ["src/sotdd"])
-    return ask_git("log", "--no-merges", "--format=%h %s", since, "--", *paths).splitlines()
+def read_results() -> dict[str, dict[str, Any]]:
+    """Every result by the name of its file, and the last run of the history."""
+    places = ("benchmarks/*.json", "benchmarks/results/*.json", "experiments/results/*.json")
+    found = {path.stem: json.loads(path.read_bytes()) for place in places for path in ROOT.glob(place)}
+    return {**found, "history": history.show(history.read())}
 
 
 def list_old() -> Iterator[str]:
-    """A line for every result that is older than its code."""
-    found = {path.name: json.loads(path.read_bytes()) for place in _PLACES for path in ROOT.glob(place)}
-    for name, result in sorted({**found, history.FILE.name: history.show(history.read())}.items()):
-        if "commit" not in result:
-            yield f"{name}: it does not say which commit it measured"
-        elif newer := find_newer(result):
-            yield f"{name} ({result['date']}, {result['commit']}): {len(newer)} later changes, the last: {newer[0]}"
+    """A line for every result that is older than its code, with the last change to that code."""
+    for name, result in sorted(read_results().items()):
+        last = result.get("confirmed", result).get("commit")
+        if new := ask_git("log", "--no-merges", "--format=%h %s", f"{last}..", "--", *result.get("measures", ["src"])):
+            yield f"{name} ({last}): {new.splitlines()[0]}"
 
 
 if __name__ == "__main__":

@@ -20,11 +20,11 @@ from experiments.methods import CHSW, EXACT, GAUSSIAN, SOTDD, SQUARES, WTE
 from experiments.store import read
 
 WORDS = {
-    "confirmed": "the interval lies on the claim's side of 0 and holds the paper's number, where it gives one",
+    "confirmed": "the interval lies on the claim's side of 0 and includes the paper's number, if there is one",
     "weaker": "the interval lies on the claim's side of 0, but the paper's number is farther from 0 than it reaches, "
     "or the paper calls strong what is below 0.5",
-    "undecided": "the interval holds 0, or only some of the cases agree",
-    "not confirmed": "the claim is about an order or a threshold, and it is not what was found",
+    "undecided": "the interval includes 0, or only some of the cases agree",
+    "not confirmed": "the claim is about an order or a threshold, which was not found",
     "not contradicted": "the claim is that two things are alike, and no difference was shown",
     "opposite": "the interval lies on the other side of 0",
 }
@@ -194,7 +194,7 @@ def _tiny(results: Path) -> Iterator[Claim]:
         verdict, here = judge(found[gain], sign=-1), f"ρ {found[gain]}"
         if verdict == "confirmed":
             verdict = verdict if abs(found[gain].value) >= _STRONG else "weaker"
-            here += f", which hangs on this gain: by all four gains {every[0]:.2f} to {every[-1]:.2f}"
+            here += f", which depends on this gain: over all four gains {every[0]:.2f} to {every[-1]:.2f}"
         claim = f"s-OTDD correlates strongly with the gain in Split Tiny-ImageNet {what}"
         yield Claim("6", claim, here, verdict)
 
@@ -226,7 +226,7 @@ def _more_projections(results: Path) -> Iterator[Claim]:
             gain, of_r, within = _gains(rows, method, counts)
             said += f"; gain {gain}"
             if grows and judge(gain) != "undecided":
-                said += f", which hangs on ranks over all sizes: of r {of_r}, within one size {within}"
+                said += f", which depends on ranks over all sizes: for r {of_r}, within one size {within}"
             does = "grows" if grows else "does not grow"
             what = f"the correlation of {method} with OTDD {does} with projections, {title}"
             verdict = judge(gain) if grows else "not contradicted" if gain.low <= 0 else "opposite"

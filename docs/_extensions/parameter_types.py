@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from sphinx.application import Sphinx
 
@@ -64,9 +64,9 @@ def _type(parameter: inspect.Parameter, names: dict[str, Any]) -> str:
     if annotation is parameter.empty:
         return ""
     if isinstance(annotation, str):
-        choices = get_args(_evaluated(annotation, names))
-        if choices and all(isinstance(choice, str) for choice in choices):
-            return " or ".join(repr(choice) for choice in choices)
+        meant = _evaluated(annotation, names)
+        if get_origin(meant) is Literal:
+            return " or ".join(repr(choice) for choice in get_args(meant))
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     text = re.sub(r"\b(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text)
     text = re.sub(r"NDArray\[[^\]]*\]", "array", text)

@@ -2,7 +2,6 @@
 
 import ast
 import doctest
-import json
 import re
 import shlex
 from pathlib import Path
@@ -10,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from benchmarks import history
+from benchmarks import status
 
 import sotdd
 from project import console
@@ -95,17 +94,16 @@ def test_commands_print_what_pages_show(page):
 
 def test_pages_show_results_that_are_there():
     shown = [(page, *found) for page in PAGES for found in RESULT.findall(page.read_text(encoding="utf-8"))]
+    kept = status.read_results()
     assert shown
     for page, name, title, columns in shown:
-        path = ROOT / "benchmarks" / "results" / f"{name}.json"
-        tables = (history.show(history.read()) if name == "history" else json.loads(path.read_bytes()))["tables"]
-        head = next((table[0] for key, table in tables.items() if title in key), None)
+        head = next((table[0] for key, table in kept[name]["tables"].items() if title in key), None)
         assert head, f"{named(page)} shows a table {title!r} that {name} does not have"
         assert set(filter(None, columns.split("; "))) <= set(head), named(page)
 
 
 def test_measured_numbers_of_the_readme_are_those_of_result_files():
-    kept = {path.stem: json.loads(path.read_bytes())["tables"] for path in (ROOT / "benchmarks/results").glob("*.json")}
+    kept = {name: result.get("tables", {}) for name, result in status.read_results().items()}
     trust = kept["estimators"]
     errors = dict(row[:2] for row in trust["All pairs, label_law='moments'"])
     said = " ".join(README.read_text(encoding="utf-8").split())
@@ -113,6 +111,10 @@ def test_measured_numbers_of_the_readme_are_those_of_result_files():
     seconds = {row[0]: row[-1].partition(",")[0] for row in kept["peers"]["Processor time and peak memory"]}
     ours, exact = seconds["s-OTDD, 1,000 projections"], seconds["OTDD, exact labels"]
     assert f"take {ours} of processor time, exact OTDD {exact}." in said
+    *_, (_, apart, *_), (_, size, *_) = kept["sketching"]["Promises"]
+    assert f"keep {float(size.split()[0]):.0f} MB" in said
+    assert "in milliseconds" in said
+    assert float(apart.removesuffix(" ms")) < 50
 
 
 @pytest.mark.slow  # its report explains every pair
@@ -147,7 +149,9 @@ def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, ru
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page):
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"^\s*%", BLOCK.sub("", text), re.MULTILINE), "a line that begins with % is not shown"
+    for target in LINK.findall(text):
         if re.match(r"[a-z]+:", target):
             continue
         found = (page.parent / target).resolve()

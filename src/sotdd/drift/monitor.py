@@ -41,7 +41,7 @@ _STATES = 160
 
 @dataclass(frozen=True, eq=False)
 class DriftMonitor(Received):
-    """Batches so far, and whether they drift: a cumulative sum of what each of them says.
+    """A series of batches, and whether it drifts: a cumulative sum of the evidence of each batch.
 
     Every batch is tested against the reference and its p-value becomes a normal score. The sum of scores, less
     an allowance and never below zero, is compared with a limit that it exceeds once in ``run_length`` batches

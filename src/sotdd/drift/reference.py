@@ -57,12 +57,12 @@ FARTHEST = 1e12
 
 @dataclass(frozen=True, eq=False)
 class DriftReference(Received):
-    """A dataset as its projections, which batches of any size are tested against.
+    """A reference dataset, kept as projections, to test batches of any size against.
 
     It holds projected values and labels, and every column in at most 128 steps. A test permutes the points of reference
-    and batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes, on average over
-    references: one that is off its source by chance alarms more often with all its batches, another less. At twenty
-    times the points of a batch that hardly matters.
+    and batch between the two, as `sotdd.test` does, so its level holds for any distribution and any two sizes, on
+    average over references: one that happens to be unlike its source alarms more often, another less. If it has twenty
+    times the points of a batch, that hardly matters.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class DriftReference(Received):
         device: str = "auto",
         **drawing: Unpack[CallSettings],
     ) -> DriftReference:
-        """Project a reference, and keep that.
+        """Project a dataset and keep it as a reference.
 
         Parameters
         ----------

@@ -141,9 +141,8 @@ def flow(
     steps
         How many steps to take.
     learning_rate
-        The length of a step, as a share of the one that would bring the features to the target at
-        once if labels had no say. It falls to zero along half a cosine. Much above 0.5, high
-        moments throw points about.
+        The length of a step, as a share of the one that would bring the features to the target at once if labels did
+        not count. It falls to zero along half a cosine. Much above 0.5, high moments throw points around.
     snapshots
         How many snapshots to take, evenly spaced from step 0 to the last; or the steps to take them
         at, to which the last is added.

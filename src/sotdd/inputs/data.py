@@ -308,7 +308,7 @@ class LabelledData(Received):
         return offsets, position.astype(np.int32) if self.n_points < 2**31 else position
 
     def blocks(self, most: int = _MOST_ROWS) -> list[slice]:
-        """Cut the rows into blocks of at most so many, and so small that converting one takes little memory."""
+        """Cut the rows into blocks of at most this many, and so small that converting one takes little memory."""
         return _cut_range(self.n_points, min(most, _BLOCK_VALUES // self.n_features))
 
     def feature_parts(self) -> list[slice]:

@@ -231,15 +231,14 @@ class Reading:
     )
     exclude: tuple[str, ...] = _option(
         (),
-        "Columns that are no features, as a+b in a text, or patterns such as 'id_*'.",
+        "Columns to leave out, as a+b in a text, or patterns such as 'id_*'.",
         **_NAMES,
         sources=_TABLES,
         type=str,
     )
     one_hot: int = _option(
         _MOST_CATEGORIES,
-        "The most values of a column of categories that become features each; further ones are one together. False "
-        "leaves categories out.",
+        "How many values of a category become a feature each; the rarer ones share one. False leaves categories out.",
         take=_take_one_hot,
         expected=f"True, False, or the most values of a column, from 2 to {_MANY_CATEGORIES:,}",
         parse=_parse_value,
@@ -268,7 +267,7 @@ class Reading:
     )
     separator: str | None = _option(
         None,
-        "What stands between the fields of a CSV file: ';', 'comma', 'tab'; by default told from its header.",
+        "What stands between the fields of a CSV file: ';', 'comma', 'tab'; by default found from its header.",
         **_CHARACTER,
         expected=f"one character, or one of {', '.join(_CHARACTERS)}",
     )

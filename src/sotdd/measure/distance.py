@@ -97,16 +97,14 @@ def distance(
         Projections to reuse in place of all of the above but p: results are then comparable with
         others from the same projections. They bring their own scaler.
     estimator
-        "controlled": directions lean towards the principal directions of the data, with weights that
-        put it right, and control variates take away most of the variance: about a fifth of the error or
-        less for the same time, between datasets that differ. "plain": the mean over projections, as in
+        "controlled": directions lean towards the principal directions of the data, with weights that correct for it,
+        and control variates remove most of the variance (docs/estimators.md). "plain": the mean over projections, as in
         the paper. Both are unbiased; through fixed ``projections`` only the plain mean is a metric exactly. What
         cannot be controlled is left plain, and the result's ``estimator`` says what was controlled: label laws that
         do not draw polynomials cannot be, nor other laws of directions than `Sphere` and `Hadamard`.
     method
-        "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd". A peer takes
-        the settings that it has in `sotdd.peers`, with the defaults that it has there: it does not scale
-        features unless it is told to.
+        "sotdd", or another distance: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd". These take the
+        settings and defaults that they have in `sotdd.peers`, and scale features only if told to.
     rel_tol, max_projections
         Draw until the standard error is at most ``rel_tol`` of the value, or there are
         ``max_projections``. It first looks at the error after ``n_projections``, at most 512.

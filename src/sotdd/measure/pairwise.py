@@ -103,7 +103,7 @@ def rank(
     progress: Progress = None,
     **settings: Unpack[MethodSettings],
 ) -> Ranking:
-    """Bring datasets into order, the nearest to a target first: which source to start from.
+    """Rank datasets by their distance from a target, the nearest first.
 
     Only the distances to the target are measured, all through the same projections. With two candidates or more
     they are ranked by what lies beyond the noise of their sizes, so that a small sample of the target's own source

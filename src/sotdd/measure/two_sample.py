@@ -75,13 +75,12 @@ def test(
     anew on each side, and the distance is measured again through the same projections. If features
     and labels of both datasets come from one joint distribution, the datasets themselves are one
     more permutation, so the test errs in at most the stated share of cases, for any size and any law.
-    That is so for rows that do not depend on each other. If they do, several belonging to one person or neighbours
-    to one series, say so by ``groups`` or ``blocks``, and whole groups are permuted; a remark says where it looks so.
+    That holds for independent rows. If several rows belong to one person, or neighbours to one series, say so by
+    ``groups`` or ``blocks``, and whole groups are permuted; a remark warns if rows look dependent.
 
-    The distance that is tested is the plain mean over the test's own 128 projections, since permutations are
-    judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
-    the same. The default of `sotdd.distance` takes 1,000, leans them towards the data and controls
-    them, so its number differs from this one by about the error of 128 plain projections.
+    The distance tested is the plain mean over the test's own 128 projections, as for the permutations: ``distance(a, b,
+    n_projections=128, estimator="plain")`` with the other settings the same. The default of `sotdd.distance` has 1,000
+    projections and a smaller error, so its number differs a little.
 
     Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself never looks at
     their names, so the same classes under new names are not found to differ; under each other's
@@ -94,8 +93,8 @@ def test(
     p
         The order of transport.
     n_projections
-        How many projections. Time grows with permutations × projections × points. On a processor, of more than 2,048
-        points together, neighbouring points of a class are counted in cells, in the data as in permutations.
+        How many projections. Time grows with permutations × projections × points. On a processor, neighbouring points
+        of a class are counted together if there are more than 2,048 points in all, in the data as in permutations.
     n_moments, moments, label_law, directions, scale
         As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
     seed
@@ -103,9 +102,9 @@ def test(
     projections
         As in `sotdd.distance`.
     n_permutations
-        How many permutations, at most; the smallest p-value is 1 / (n_permutations + 1). Of 400 or more, the first 99
-        come first, and where they give p ≥ 0.2 the test ends there. That takes rejections away and adds none, so
-        every level below 0.2 holds as before.
+        How many permutations, at most; the smallest p-value is 1 / (n_permutations + 1). Of 400 or more, 99 come first,
+        and if they give p ≥ 0.2 the test ends there. That can only prevent rejections, so every level below 0.2 still
+        holds.
     statistic
         "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
         beside the spread in every direction, points beyond three spreads brought that near; the largest difference
@@ -311,7 +310,7 @@ class TwoSampleTest(Received):
 
     @property
     def strongest(self) -> str | None:
-        """The aspect that speaks most against one source; None where others speak as loudly, or there is only one."""
+        """The aspect with most evidence against one source; None if others have as much, or there is only one."""
         least = min(self.aspects.values(), default=1.0)
         loudest = [name for name, p_value in self.aspects.items() if p_value == least]
         return loudest[0] if len(loudest) == 1 < len(self.aspects) else None

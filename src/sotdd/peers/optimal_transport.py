@@ -66,8 +66,8 @@ def otdd(
         Bures–Wasserstein distance of Gaussians fitted to them.
     debias
         None for the distance between the points at hand, which is large even between two samples of one source:
-        points in many dimensions have no near neighbours. Otherwise this sampling floor is taken off: each dataset
-        is dealt at random to two halves, as large as half of the smaller dataset; halves of different datasets are
+        points in many dimensions have no near neighbours. Otherwise this sampling floor is taken off: each dataset is
+        split at random into two halves, as large as half of the smaller dataset; halves of different datasets are
         compared, and the mean distance between the halves of one dataset is subtracted: "difference". "powers"
         subtracts the p-th powers, squares at p = 2, and takes the root. What would be negative is 0, and a remark
         says by how much. Cost: four transports of half of the points, about half of the time of one of all of them;

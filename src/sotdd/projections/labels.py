@@ -79,7 +79,7 @@ class LabelLaw(Protocol):
 
     Examples
     --------
-    A law that stands a class by its median:
+    A law that represents a class by its median:
 
     >>> import numpy as np, sotdd
     >>> class Medians:

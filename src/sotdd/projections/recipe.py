@@ -110,8 +110,8 @@ class Projections(Received):
             An integer, or a NumPy Generator from which one is drawn.
         tilt
             Whether directions of `Sphere` or `Hadamard` lean towards the principal directions of the
-            datasets, with weights that put it right; see `sotdd.projections.Tilted`. It makes distances a few
-            times as exact, also between other datasets. Other laws of directions are never tilted. Tests and
+            datasets, with weights that correct for it; see `sotdd.projections.Tilted`. It makes distances a few times
+            as exact, also between other datasets. Other laws of directions are never tilted. Tests and
             references use the same projections without a tilt.
         """
         from sotdd.projections.drawing import DRAWING

@@ -63,7 +63,7 @@ def explain(
 
     Measures the distance, measures it again with all labels forgotten, and compares every class of
     one with every class of the other, all through the same projections. Then it compares the points feature by
-    feature. Points are split at random beside each, so that only what is beyond noise is given a cause.
+    feature. Random splits show what noise gives, so that only differences beyond noise are named.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ _log = logging.getLogger("sotdd")
 
 
 class Catalog:
-    """Named sketches on disk, searched for the datasets most like another.
+    """Named sketches, searched for the datasets most like a given one.
 
     All sketches of a catalog are through the same projections: those of the first one added. Several
     processes may read and add at once; each change is made whole or not at all.
@@ -181,8 +181,7 @@ class Catalog:
         small samples are not always far. Sketches of streams do not know that noise; among them the order is
         by distance. Distances are s-OTDD with p = 2, of the full sketches.
 
-        The search scans vectors of 1,024 numbers, and then compares the full sketches of twice as many entries as are
-        asked for, and ten more: for ten, thirty.
+        The search scans vectors of 1,024 numbers, and then compares the full sketches of 4 k + 20 entries.
 
         Parameters
         ----------

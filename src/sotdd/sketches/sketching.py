@@ -194,7 +194,7 @@ def sketch_stream(
     builder = SketchBuilder(projections, n_quantiles=n_quantiles)
     check_name(name)
     Reading.of(**reading).refuse("a stream")
-    many = hasattr(batches, "__iter__") and getattr(batches, "ndim", 1)
+    many = hasattr(batches, "__iter__") and getattr(batches, "ndim", 1) != 0
     if isinstance(batches, (str, bytes)) or not many or hasattr(batches, "__dask_graph__"):
         raise SotddError(
             f"is {describe(batches)}: expected (features, labels) in a list or from a generator.", setting="batches"

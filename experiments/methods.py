@@ -107,9 +107,9 @@ def _settings(method: Method, n_features: int, seed: int, device: str) -> dict[s
             "device": device,
         }
     if method.name == CHSW:
-        return {"method": "chsw", "n_projections": method.n_projections, "inner": "gaussian", "p": 2.0, "seed": seed}
+        return {"method": "chsw", "n_projections": method.n_projections, "p": 2.0, "seed": seed}
     if method.name == WTE:
-        return {"method": "wte", "inner": "gaussian", "seed": seed}
+        return {"method": "wte", "seed": seed}
     if method.name in (DIFFERENCE, SQUARES):
         form = "difference" if method.name == DIFFERENCE else "powers"
         return {"method": "otdd", "p": 2.0, "seed": seed, "debias": form, "max_points": method.max_points}

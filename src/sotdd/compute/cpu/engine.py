@@ -62,8 +62,10 @@ _Item = TypeVar("_Item")
 _SHARES, _SHARE_VALUES = 16, 1 << 18
 
 # What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
-# multiplications; blocks of draws; rows of places.
+# multiplications; blocks of draws.
 _ITEM_PRODUCTS, _DRAWN = 1 << 25, 4
+# Values that a thread scales at a time, at most.
+_SCALED_VALUES = 1 << 22
 
 # Rows are finished in about this many pieces per thread, of no more than so many values.
 _ITEMS, _MOST_VALUES = 4, 1 << 20
@@ -262,7 +264,8 @@ class CpuEngine:
         items: list[tuple[LabelledData, Rows, list[slice]]] = []
         for data, rows in fresh:
             blocks = data.blocks()
-            size = max(1, products // (count * data.n_features * (blocks[0].stop - blocks[0].start)))
+            values = data.n_features * (blocks[0].stop - blocks[0].start)
+            size = max(1, min(products // (count * values), _SCALED_VALUES // values))
             items += [(data, rows, blocks[first : first + size]) for first in range(0, len(blocks), size)]
 
         def work(item: tuple[LabelledData, Rows, list[slice]]) -> None:

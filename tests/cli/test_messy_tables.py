@@ -121,3 +121,4 @@ def test_pages_say_what_was_left_out(sotdd, tables, line, code):
     assert LEFT_OUT[1:] in page  # where it begins a sentence
     if "gaps" in line:
         assert "8 of 120 rows" in page
+    assert "Gaps.csv" not in page  # a name stays as it is written, where it begins a sentence too

@@ -121,8 +121,10 @@ def _environment() -> Environment:
 
 
 def _write_sentence(text: object) -> str:
+    """A sentence with a capital and a full stop; a remark on a dataset begins with its name, as it is written."""
     said = str(text)
-    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
+    first = said[:1] if getattr(text, "about", "") else said[:1].upper()
+    return first + said[1:] + ("" if said.endswith(".") else ".")
 
 
 def _write_range(ends: tuple[float, float] | None) -> str:

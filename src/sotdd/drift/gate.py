@@ -140,7 +140,7 @@ class Criteria:
     level
         The level of the test; None where only the limit decides.
     n_permutations
-        How many permutations, or more where a level takes more.
+        How many permutations, fewer where the verdict is clear before, and more where a level takes more.
     fewest
         With fewer points, a batch does not pass: it is undecided.
     require_all_columns

@@ -154,7 +154,7 @@ def _list_settings(run: GateRun, reference: str) -> dict[str, str]:
     shared = f", shared by {criteria.n_batches:,} batches" if criteria.n_batches > 1 else ""
     if criteria.level is not None and gate.drift is not None:
         said["decided by a test"] = f"at a level of {100 * criteria.level:g} %{shared}"
-        said["permutations"] = f"{criteria.n_permutations:,} or more"
+        said["permutations"] = f"{criteria.n_permutations:,}, fewer where the verdict is clear"
     elif criteria.limit is None:
         said["decided by noise"] = f"at a level of 5 %{shared}"
     said["points it takes to pass"] = f"{criteria.fewest:,}"

@@ -48,7 +48,7 @@ def test_class_moments_against_slow_code(rng, cut):
     for which, first, second in ((slice(1), own[:, :1], own[:, None]), (slice(1, None), weights[:, :, 0], further)):
         count_orders(first, second, made[:, :, which])
     how = made, own[:, 0].copy(), own
-    spare = np.empty(40, np.float32), np.empty(40), np.empty((11, 9)), np.empty((2, 3))
+    spare = np.empty(40, np.float32), np.empty(40), np.empty((12, 12))
     control_kernels.group_rows(source, order, offsets, cut, *how, rows, places, values, np.empty((3, 0)), *spare)
     np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):
@@ -72,10 +72,10 @@ def test_class_moments_against_slow_code(rng, cut):
 def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
     """Its mean and variance are those of the placed points, whatever the polynomial."""
     data = open_pair(*pair)
-    recipe = sotdd.Projections.fit(data, n_projections=64)
+    recipe = sotdd.Projections.fit(data, n_projections=64, moments=sotdd.projections.UniformOrders(8))
     engine = CpuEngine() if kind is CpuEngine else kind("cpu")
     with engine as active:
-        view = next(active.walk(data, recipe, degree=24, draws=1))
+        view = next(active.walk(data, recipe, moments=True, draws=1))
         places = [active.collect([found]) for found in view.places]
     for found in places:
         found[:, 1] = 0.0  # a further draw of nothing has a cost of zero
@@ -117,7 +117,7 @@ def test_every_control_has_mean_zero(pair):
     data = open_pair(*pair)
     recipe = sotdd.Projections.fit(data, n_projections=20_000, tilt=True)
     with CpuEngine() as active:
-        controls, costs = CollectControls(recipe, active).sum_points(data), PairCosts([(0, 1)], 2.0, active)
+        controls, costs = CollectControls(recipe, active), PairCosts([(0, 1)], 2.0, active)
         run(data, recipe, active, [controls, costs])
         costs.collect()
     columns = ControlSides(controls.collect(), costs.importance).control([(0, 1)], 2.0)[0].columns

@@ -14,6 +14,7 @@ from laws import Circles, Medians
 from sotdd import LabelledData
 from sotdd.compute import run as protocol
 from sotdd.compute.comparison import compare
+from sotdd.compute.cpu import rows as cpu_rows
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.engine import ByClass
 from sotdd.compute.torch import fused, upload
@@ -158,20 +159,24 @@ def test_tensors_of_any_dtype(device, dtype):
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 20])
 @pytest.mark.parametrize("scale", [None, "pooled", "features"])
-def test_sums_over_points_agree(pair, scale, at_a_time, monkeypatch):
+def test_means_over_points_agree(pair, scale, at_a_time, monkeypatch):
     monkeypatch.setattr(opened_data, "_CLASS_BYTES", 8 * 4 * at_a_time)  # features of the first dataset
-    scaler = sotdd.Projections.fit(pair, scale=scale).scaler
-    with CpuEngine() as cpu, TorchEngine("cpu") as other:
-        found = [cpu.point_sums(pair, scaler), other.point_sums(pair, scaler)]
+    monkeypatch.setattr(cpu_rows, "_SHARE_BYTES", 8 * 4 * 20 * at_a_time)  # shares of both
+    recipe = sotdd.Projections.fit(pair, scale=scale, n_projections=64)
+    scaler, found = recipe.scaler, []
+    for engine in (CpuEngine(), TorchEngine("cpu")):
+        with engine:
+            seen = next(engine.walk(pair, recipe, moments=True))
+            found.append([engine.collect([means]) for means in seen.means])
     for number, data in enumerate(pair):
         points = data.rows(slice(None)) if scaler is None else (data.rows(slice(None)) - scaler.centre) / scaler.scales
         squares = np.sum(points**2, axis=1)
         classes = [points[data.codes == code] for code in range(len(data.classes))]
-        between = sum(len(members) * np.sum(members.mean(axis=0) ** 2) for members in classes)
-        for sums in (engine[number] for engine in found):
-            np.testing.assert_allclose(sums.lengths, [np.sum(squares**k) for k in (1, 2, 3)], rtol=1e-5)
-            np.testing.assert_allclose(sums.total, points.sum(axis=0), rtol=1e-5, atol=1e-3)
-            assert sums.between == pytest.approx(between, rel=1e-5)
+        between = sum(len(members) * np.sum(members.mean(axis=0) ** 2) for members in classes) / len(points)
+        for means in (engine[number] for engine in found):
+            np.testing.assert_allclose(means[:3], [np.mean(squares**k) for k in (1, 2, 3)], rtol=1e-5)
+            np.testing.assert_allclose(means[4:], points.mean(axis=0), rtol=1e-5, atol=1e-5)
+            assert means[3] == pytest.approx(between, rel=1e-5)
 
 
 @pytest.mark.parametrize("label_law", ["moments", "quantiles"])
@@ -188,7 +193,7 @@ def test_rows_by_class_agree(pair, label_law):
     for data, ours, theirs in zip(pair, by_engine[CpuEngine], by_engine[TorchEngine], strict=True):
         assert ours.shape == theirs.shape == (200, data.n_points)
         np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-3)
-        edges, _ = data.grouping()
+        edges = data.offsets
         for first, last in pairwise(edges):
             assert (np.diff(ours[:, first:last], axis=1) >= 0).all(), "each class is sorted on its own"
 

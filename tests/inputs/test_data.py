@@ -79,10 +79,10 @@ def test_labels_may_be_any_hashable(labels):
 @settings(max_examples=100)
 def test_grouping_brings_classes_together(labels):
     data = LabelledData.of((np.zeros((len(labels), 1)), labels))
-    offsets, position = data.grouping()
-    grouped = labels if position is None else labels[np.argsort(position)]
-    assert grouped.tolist() == sorted(labels.tolist())
-    assert np.diff(offsets).tolist() == data.counts.tolist()
+    order = data.group()
+    assert labels[order].tolist() == sorted(labels.tolist())
+    assert data.is_grouped == (order.tolist() == list(range(len(labels))))
+    assert np.diff(data.offsets).tolist() == data.counts.tolist()
 
 
 def test_blocks_cover_every_row_once():

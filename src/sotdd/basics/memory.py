@@ -10,6 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sotdd.basics.errors import SotddError
 
 _T = TypeVar("_T")
@@ -52,6 +55,16 @@ def available_bytes() -> int:
 
 def _read(path: str) -> str:
     return Path(path).read_text(encoding="ascii")
+
+
+def empty_lines(count: int) -> NDArray[np.float32]:
+    """An array of float32 that begins where a line of the processor's cache does.
+
+    Loops over whole lines of one that begins elsewhere read and write two for each.
+    """
+    spare = np.empty(count + 16, np.float32)
+    first = -(spare.ctypes.data // 4) % 16
+    return spare[first : first + count]
 
 
 class kept_property(cached_property[_T]):  # noqa: N801  # used as a decorator

@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.memory import kept_property
-from sotdd.compute.engine import Engine, PointSums, Sorted
+from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.estimators import FEWEST_FITTED, Controls
 from sotdd.compute.run import Collector
-from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
 from sotdd.projections.moments import Moments, Polynomials
@@ -36,11 +35,6 @@ Doubles = NDArray[np.float64]
 
 # Draws of the label law per direction, for the mean of the Gaussian cost.
 DRAWS = 32
-
-# Class moments are taken up to this order, a multiple of four. Higher ones are left out of the control on both sides,
-# which keeps its mean what it is. On 25 sources of data they made no error smaller by 1 %, and with hundreds of classes
-# their covariances took longer than all sorting.
-_DEGREE = 8
 
 # Even orders whose means over directions may be used, and what these means are for a normal law of variance one.
 _EVEN = (2, 4, 6)
@@ -81,13 +75,13 @@ class Lengths:
     dimensions: int
 
     @classmethod
-    def of(cls, sums: PointSums, n_points: int, dimensions: int) -> Lengths:
-        """The means over directions that follow from sums over points."""
+    def of(cls, means: Doubles, dimensions: int) -> Lengths:
+        """The means over directions that follow from means over points, as `Sorted` has them."""
         even = [
-            power / n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
-            for k, power in zip(_EVEN, sums.lengths, strict=True)
+            power * _mean_power(k // 2, dimensions) / math.factorial(k)
+            for k, power in zip(_EVEN, means[:3].tolist(), strict=True)
         ]
-        return cls(np.array(even), sums.between / n_points / dimensions, sums.total / n_points, dimensions)
+        return cls(np.array(even), float(means[3]) / dimensions, means[4:], dimensions)
 
     @kept_property
     def light(self) -> NDArray[np.bool_]:
@@ -239,15 +233,15 @@ def _mean_power(half: int, dimensions: int) -> float:
 # ------------------------------------------------------------------ collecting them
 
 
-def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
-    """What the laws of projections allow to control: degree, label and dimensions, as `CollectControls` has them."""
+def find_controls(projections: Projections) -> tuple[bool, bool, int | None]:
+    """What the laws of projections allow to control: moments, label and dimensions, as `CollectControls` has them."""
     laws = projections.source
     if not isinstance(laws, Laws):
-        return 0, False, None
+        return False, False, None
     label = type(laws.label) is Moments or isinstance(projections.draw(0, 1).terms, Polynomials)
     uniform = isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     dimensions = projections.n_features if uniform else None
-    return _DEGREE if label or uniform else 0, label, dimensions
+    return label or uniform, label, dimensions
 
 
 class CollectControls(Collector):
@@ -255,45 +249,34 @@ class CollectControls(Collector):
 
     Attributes
     ----------
-    degree
-        Orders of class moments that are needed, a multiple of four; 0 where nothing is controlled.
+    moments
+        Whether moments of classes are needed: not where nothing is controlled.
     label
         Whether the label law can be drawn again, and its terms follow from class moments.
     dimensions
         Of the space that directions are in, where these are uniform, if by their weights, so that controls of theirs
         have known means; else None.
-    lengths
-        Of each dataset, what the means over directions follow from; empty without them.
     """
 
     def __init__(self, projections: Projections, engine: Engine) -> None:
-        self._projections, self._engine = projections, engine
-        self.degree: int
+        self._engine = engine
         self.label: bool
         self.dimensions: int | None
-        self.degree, self.label, self.dimensions = find_controls(projections)
+        self.moments, self.label, self.dimensions = find_controls(projections)
         self.draws = DRAWS if self.label else 0
-        self.lengths: list[Lengths] = []
+        self._means: Sequence[Any] = ()  # over points
         self._places: list[Sequence[Any]] = []  # of each chunk, those of each dataset
         self._values: list[Sequence[Any]] = []
 
-    def sum_points(self, datasets: Sequence[LabelledData]) -> CollectControls:
-        """Find what is needed of the points themselves; the first projections are drawn meanwhile."""
-        self._engine.expect(self._projections, self.draws, self.degree)
-        if self.dimensions is not None:
-            sums = self._engine.point_sums(datasets, self._projections.scaler)
-            together = zip(datasets, sums, strict=True)
-            self.lengths = [Lengths.of(part, data.n_points, self.dimensions) for data, part in together]
-        return self
-
     def after_sorting(self, chunk: Sorted) -> None:
         """Take what one chunk says of each dataset."""
-        self.add(chunk.places, chunk.values)
+        self.add(chunk.places, chunk.values, chunk.means)
 
-    def add(self, places: Sequence[Any], values: Sequence[Any]) -> None:
+    def add(self, places: Sequence[Any], values: Sequence[Any], means: Sequence[Any]) -> None:
         """Take what controls of labels and of directions are made of under one chunk, of each dataset."""
         self._places.append(places if self.label else ())
-        self._values.append(values if self.lengths else ())
+        self._values.append(values if self.dimensions is not None else ())
+        self._means = means
 
     def collect(self) -> list[ControlValues]:
         """Of each dataset, what its controls are made of; nothing where nothing can be controlled."""
@@ -301,5 +284,6 @@ class CollectControls(Collector):
             [self._engine.collect(parts) for parts in zip(*found, strict=True)]
             for found in (self._places, self._values)
         )
-        together = zip_longest(places, values, self.lengths if values else ())
+        lengths = [Lengths.of(self._engine.collect([means]), self.dimensions or 1) for means in self._means]
+        together = zip_longest(places, values, lengths if values else ())
         return [ControlValues(*made_of) for made_of in together]

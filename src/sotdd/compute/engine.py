@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.memory import kept_property
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import Classified, LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import Quantiles, Summaries
 from sotdd.projections.moments import LabelTerms, Polynomials
@@ -28,15 +28,15 @@ Doubles = NDArray[np.float64]
 class ClassMoments:
     """Moments of a dataset's classes under some projections, summed up over its points, in a form of the engine's own.
 
-    What is known of a class is the mean of t, and the means of t^k / k! for k = 1, …, D with t cut as the
+    What is known of a class is the mean of t, and the means of t^k / k! for k = 1, …, 8 with t cut as the
     label terms cut it.
 
     Attributes
     ----------
     mean
-        (B, D + 1) mean over points of what is known of their class.
+        (B, 9) mean over points of what is known of their class.
     covariance
-        (B, D + 1, D + 1) its covariance over points.
+        (B, 9, 9) its covariance over points.
     even
         (B, 3) mean over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
     """
@@ -44,25 +44,6 @@ class ClassMoments:
     mean: Any
     covariance: Any
     even: Any
-
-
-@dataclass(frozen=True, eq=False)
-class PointSums:
-    """Sums over the scaled points of a dataset.
-
-    Attributes
-    ----------
-    lengths
-        (3,) of |x|², |x|⁴ and |x|⁶.
-    total
-        (d,) of the points.
-    between
-        Of n_c |m_c|², with the number of points and the mean of each class.
-    """
-
-    lengths: Doubles
-    total: Doubles
-    between: float
 
 
 # ------------------------------------------------------------------ what is seen through projections
@@ -76,7 +57,7 @@ class ByClass:
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedPoints:
+class ProjectedPoints(Classified):
     """Points that were projected before, without their features: what a drift reference keeps.
 
     Attributes
@@ -101,15 +82,6 @@ class ProjectedPoints:
     def n_points(self) -> int:
         """How many points there are."""
         return len(self.codes)
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """How many points each class has."""
-        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
-
-    def grouping(self) -> tuple[NDArray[np.int64], NDArray[np.integer] | None]:
-        """Where the classes lie once points are grouped by class, as `LabelledData.grouping` says."""
-        return LabelledData.grouping(self)  # type: ignore[arg-type]  # it asks for classes and codes only
 
     def take(self, index: NDArray[np.integer]) -> ProjectedPoints:
         """Some of the points."""
@@ -142,6 +114,9 @@ class Sorted:
     values
         Of each dataset, the mean of t, the mean square of class means, and three even moments, (B, 5), where class
         moments were asked for.
+    means
+        Of each of these datasets, means over its scaled points: of |x|², |x|⁴ and |x|⁶, of |m|² with the mean of the
+        class of each, and of the points themselves, (4 + d,).
     """
 
     part: slice
@@ -150,6 +125,7 @@ class Sorted:
     terms: list[Any]
     places: list[Any]
     values: list[Any]
+    means: list[Any]
 
 
 # Both engines have the same verbs, each in rows (B, n) of a form of its own, for the time of a ``with`` block.

@@ -30,15 +30,15 @@ class Collector:
 
     Attributes
     ----------
-    degree
-        Class moments that it needs are taken up to this order, a multiple of four; 0 for none.
+    moments
+        Whether it needs moments of classes.
     draws
         How often it needs the label law drawn again for each projection.
     n_projections
         How many projections it looks at, the first ones; None for all.
     """
 
-    degree: int = 0
+    moments: bool = False
     draws: int = 0
     n_projections: int | None = None
 
@@ -79,7 +79,7 @@ def run(
     chunks = engine.walk(
         datasets,
         projections,
-        degree=max((one.degree for one in collectors), default=0),
+        moments=any(one.moments for one in collectors),
         draws=max((one.draws for one in collectors), default=0),
         before_sorting=look_early if early else None,
         sort=bool(late),

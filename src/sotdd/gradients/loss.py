@@ -207,7 +207,7 @@ class _MeanCost(Collector):
         self._count = projections.n_projections
         for start in range(0, self._count, self._chunk):
             block = projections.draw(start, start + self._chunk)
-            yield Sorted(slice(start, start + len(block)), [], block, [], [], [])
+            yield Sorted(slice(start, start + len(block)), [], block, [], [], [], [])
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Add what a chunk costs."""

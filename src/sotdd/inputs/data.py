@@ -165,8 +165,36 @@ IS_MISSING = " is missing"
 PLAIN = Origin()
 
 
+class Classified:
+    """Points whose classes are known: the labels, and the index of every point's label among them."""
+
+    classes: tuple[Hashable, ...]
+    codes: NDArray[np.integer]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many points each class has."""
+        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """(C + 1,) where the classes lie once points are grouped by class."""
+        return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether points lie class by class."""
+        return bool(np.all(self.codes[1:] >= self.codes[:-1]))
+
+    def group(self) -> NDArray[np.int64]:
+        """The points (n,) class by class, those of a class in their own order."""
+        # Two bytes are sorted by digits, ten times as fast.
+        narrow = self.codes.astype(np.uint16) if len(self.classes) <= 1 << 16 else self.codes
+        return np.argsort(narrow, kind="stable")
+
+
 @dataclass(frozen=True, eq=False)
-class LabelledData(Received):
+class LabelledData(Classified, Received):
     """Features and labels that were checked and belong together; the features stay where they are.
 
     Attributes
@@ -285,27 +313,6 @@ class LabelledData(Received):
     def n_features(self) -> int:
         """How many numbers make up a point, whatever its shape."""
         return math.prod(self.point_shape)
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """How many points each class has."""
-        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
-
-    def grouping(self) -> tuple[NDArray[np.int64], NDArray[np.integer] | None]:
-        """Where the classes lie once points are grouped by class.
-
-        Returns the class boundaries (C + 1,), and for every row its position among the grouped
-        rows (n,), or None where the rows are grouped already.
-        """
-        offsets = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
-        if bool(np.all(self.codes[1:] >= self.codes[:-1])):
-            return offsets, None
-        # Two bytes are sorted by digits, ten times as fast.
-        narrow = self.codes.astype(np.uint16) if len(self.classes) <= 1 << 16 else self.codes
-        order = np.argsort(narrow, kind="stable")
-        position = np.empty_like(order)
-        position[order] = np.arange(self.n_points)
-        return offsets, position.astype(np.int32) if self.n_points < 2**31 else position
 
     def blocks(self, most: int = _MOST_ROWS) -> list[slice]:
         """Cut the rows into blocks of at most this many, and so small that converting one takes little memory."""

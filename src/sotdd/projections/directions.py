@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_array, check_limit
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import kept_property
 from sotdd.basics.text import say_count
 from sotdd.basics.threads import serial_blas
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
-from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, draw_turn
+from sotdd.projections.turns import FEWEST_FEATURES, Stretch, Turn, TurnedDirections, draw_turn
 
 if TYPE_CHECKING:
     from sotdd.projections.scaler import Scaler
@@ -312,7 +313,11 @@ class Tilted:
     def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
         """Draw one turn, tilted."""
         self._check_features(n_features)
-        return draw_turn(rng, n_features, self.basis, self.stretch)
+        return draw_turn(rng, n_features, self._leaning)
+
+    @kept_property
+    def _leaning(self) -> Stretch:
+        return Stretch.of(self.basis, self.stretch)
 
     def _check_features(self, n_features: int) -> None:
         if self.basis.shape[1] != n_features:

@@ -26,9 +26,6 @@ from sotdd.projections.compiling import (
 
 _two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), butterflies(16)
 
-# Rows that are finished together: few enough to stay in the first cache.
-_FINISHED = 64
-
 
 @step
 def _transform(z: Floats, size: int) -> None:
@@ -70,7 +67,7 @@ def _fold(z: Floats, size: int, first: int, rows: int) -> None:
 
 @step
 def _load(points: Floats, start: int, z: Floats) -> None:
-    """Write sixteen points of at least as many features, from ``start`` on, as lanes of z, then zeros."""
+    """Write as many points as there are lanes, of at least as many features, to the lanes of z, then zeros."""
     width = points.shape[1]
     for j in range(0, width, LANES):
         first = min(j, width - LANES)  # the last lines are read twice, where the features are no multiple of sixteen
@@ -79,47 +76,22 @@ def _load(points: Floats, start: int, z: Floats) -> None:
         z[i] = 0.0
 
 
-@step
-def _products(z: Floats, basis: Floats, along: Floats) -> None:
-    """Write products of the points in z with each row of ``basis``."""
-    for i in range(along.size):
-        along[i] = 0.0
-    for j in range(basis.shape[1]):
-        for k in range(basis.shape[0]):  # the inner loop, since a sum has to wait for itself
-            add_multiple(along, LANES * k, basis[k, j], z, LANES * j)
-
-
-@step
-def _write(z: Floats, skipped: int, along: Floats, lean: Floats, scales: Floats, at: int, out: Floats) -> None:
-    """Add what rows lean by, scale, and write the values of these points to columns ``at`` and following of ``out``."""
-    for top in range(0, out.shape[0], _FINISHED):
-        below = min(top + _FINISHED, out.shape[0])
-        for k in range(lean.shape[1]):
-            for i in range(top, below):
-                add_multiple(z, LANES * (skipped + i), lean[i, k], along, LANES * k)
-        for i in range(top, below):
-            write_multiple(out[i], at, scales[i], z, LANES * (skipped + i))
-
-
 @exact_kernel
 def project_rows(
     points: Floats,
     signs: Floats,
-    basis: Floats,
-    lean: Floats,
     scales: Floats,
     first: int,
     skipped: int,
     out: Floats,
     at: int,
     z: Floats,
-    along: Floats,
 ) -> None:
-    """Write scale_i · (u_i·x + Σ_j lean_ij (v_j·x)) for points x, u_i the rows of H·S₃·H·S₂·H·S₁.
+    """Write scale_i · u_i·x for points x, u_i the rows of H·S₃·H·S₂·H·S₁.
 
-    points (m, d), neither less than sixteen, signs (3, D), basis (r, d) of rows v_j, lean (B, r), scales (B,); columns
-    ``at`` and following of out (B, n) are written. The rows are those from ``first`` + ``skipped`` on, of an aligned
-    power of two of them that begins at ``first``. z and along are for D and r lines meanwhile.
+    points (m, d), neither less than sixteen, signs (3, D), scales (B,); columns ``at`` and following of out (B, n) are
+    written. The rows are those from ``first`` + ``skipped`` on, of an aligned power of two of them that begins at
+    ``first``. z is for D lines meanwhile.
     """
     size, rows = signs.shape[1], 1
     while rows < skipped + out.shape[0]:
@@ -127,13 +99,13 @@ def project_rows(
     for place in range(0, points.shape[0], LANES):
         start = min(place, points.shape[0] - LANES)  # the last points go through with some of those before them
         _load(points, start, z)
-        _products(z, basis, along)
         for turn in range(3):  # one place for all transforms, since each is compiled anew
             _multiply_lines(z, signs[turn], size)
             if turn == 2:
                 _fold(z, size, first, rows)
             _transform(z, rows if turn == 2 else size)
-        _write(z, skipped, along, lean, scales, at + start, out)
+        for i in range(out.shape[0]):
+            write_multiple(out[i], at + start, scales[i], z, LANES * (skipped + i))
 
 
 # --------------------------------------------------------------------------- features

@@ -9,13 +9,13 @@ projections of a point take about 3·D·log₂ D additions, where a product take
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.memory import kept_property
+from sotdd.basics.memory import empty_lines, kept_property
 
 if TYPE_CHECKING:
     from sotdd.projections.compiling import Floats
@@ -36,31 +36,58 @@ _COORDINATES = 256
 
 
 @dataclass(frozen=True, eq=False)
+class Stretch:
+    """What directions lean by: along v_j they are s_j times as long, or, which is the same, points are.
+
+    Attributes
+    ----------
+    basis
+        (r, d) orthonormal rows v_j.
+    factors
+        (r,) s_j.
+    further
+        (r, d) what a point moves by per unit along each of them, (s_j - 1) v_j.
+    """
+
+    basis: Floats
+    factors: NDArray[np.float64]
+    further: Floats
+
+    @classmethod
+    def of(cls, basis: NDArray[np.float64], factors: NDArray[np.float64]) -> Stretch:
+        """That along these rows, in the precision of points."""
+        return cls(basis.astype(np.float32), factors, ((factors - 1)[:, None] * basis).astype(np.float32))
+
+    def apply(self, points: Floats) -> Floats:
+        """Stretched points (m, d)."""
+        moved: Floats = np.matmul(points @ self.basis.T, self.further)
+        moved += points
+        return moved
+
+
+@dataclass(frozen=True, eq=False)
 class Turn:
-    """One turn, perhaps with a tilt: direction i is scale_i · (row_i + Σ_j lean_ij v_j).
+    """One turn: direction i is scale_i · row_i, seen by points that are stretched first.
 
     Attributes
     ----------
     signs
         (3, D) what values are multiplied by before each transform; powers of two in them keep values small.
-    basis
-        (r, d) the directions v_j of a tilt; r = 0 without.
-    lean
-        (D, r) how far each row leans along them.
+    stretch
+        How points are stretched, the same for all turns of a law; None where they are not.
     scales
-        (D,) what brings each row to its length.
+        (D,) what brings each direction to its length.
     importance
         (D,) what each direction counts by; None where all count the same.
     """
 
     signs: Floats
-    basis: Floats
-    lean: Floats
+    stretch: Stretch | None
     scales: Floats
     importance: NDArray[np.float64] | None
 
     def write(self, points: Floats, first: int, out: Floats, at: int = 0) -> None:
-        """Write projections of points (m, d) by B directions from ``first`` on to columns ``at``, … of out (B, n)."""
+        """Write projections of stretched points by B directions from ``first`` on to columns ``at`` … of out (B, n)."""
         from sotdd.projections.compiling import LANES
         from sotdd.projections.kernels import project_rows
 
@@ -74,10 +101,8 @@ class Turn:
         while first // whole != (last - 1) // whole:
             whole *= 2
         start = first // whole * whole  # the rows wanted are among these, which share most of the work
-        rows = slice(first, last)
-        drawn = self.signs, self.basis, self.lean[rows], self.scales[rows]
-        z, along = (np.empty(LANES * lines, np.float32) for lines in (self.signs.shape[1], len(self.basis)))
-        project_rows(points, *drawn, start, first - start, out, at, z, along)
+        z = empty_lines(LANES * self.signs.shape[1])
+        project_rows(points, self.signs, self.scales[first:last], start, first - start, out, at, z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +147,7 @@ class TurnedDirections:
 
     def write(self, points: Floats, out: Floats, at: int = 0) -> None:
         """Write the projections of points (m, d) to columns ``at``, … of out (B, n); both arrays are contiguous."""
-        done = 0
+        points, done = points if self.stretch is None else self.stretch.apply(points), 0
         for turn, first, stop in self.parts:
             turn.write(points, first, out[done : done + stop - first], at)
             done += stop - first
@@ -134,6 +159,11 @@ class TurnedDirections:
         for start in range(0, d, _COORDINATES):
             self.write(np.eye(min(_COORDINATES, d - start), d, start, dtype=np.float32), rows, start)
         return np.asfortranarray(rows)
+
+    @property
+    def stretch(self) -> Stretch | None:
+        """How points are stretched before they are projected."""
+        return self.parts[0][0].stretch
 
     @property
     def importance(self) -> NDArray[np.float64] | None:
@@ -172,33 +202,21 @@ def turn_size(n_features: int) -> int:
     return max(_FEWEST_DIMENSIONS, 1 << (n_features - 1).bit_length())
 
 
-def draw_turn(
-    rng: np.random.Generator,
-    n_features: int,
-    basis: NDArray[np.float64] | None = None,
-    stretch: NDArray[np.float64] | None = None,
-) -> Turn:
-    """Draw a turn; ``basis`` and ``stretch`` as in `sotdd.projections.Tilted`."""
+def draw_turn(rng: np.random.Generator, n_features: int, stretch: Stretch | None = None) -> Turn:
+    """Draw a turn, perhaps one whose directions are stretched."""
     size = turn_size(n_features)
     signs = (1 - 2 * rng.integers(0, 2, size=(3, size), dtype=np.int8)).astype(np.float32)
     signs[1:] *= np.float32(2.0 ** -((size.bit_length() - 1) // 2))
     length = size**1.5 * float(abs(signs[1, 0])) ** 2  # of whole rows
-    bare = Turn(
-        signs,
-        np.empty((0, n_features), np.float32),
-        np.empty((size, 0), np.float32),
-        np.ones(size, np.float32),
-        None,
-    )
+    bare = Turn(signs, None, np.ones(size, np.float32), None)
     scales = 1 / (length * _lengths(bare, n_features, length))  # (D,)
-    if basis is None or stretch is None:
-        return Turn(signs, bare.basis, bare.lean, scales.astype(np.float32), None)
-    along = np.empty((size, len(basis)), np.float32)
-    bare.write(basis.astype(np.float32), 0, along)
-    stretched = 1 + (along * scales[:, None]) ** 2 @ (stretch**2 - 1)
-    importance = np.exp(np.log(stretch).sum() - 0.5 * n_features * np.log(stretched))
-    lean = (along * (stretch - 1)).astype(np.float32)
-    return Turn(signs, basis.astype(np.float32), lean, (scales / np.sqrt(stretched)).astype(np.float32), importance)
+    if stretch is None:
+        return replace(bare, scales=scales.astype(np.float32))
+    along = np.empty((size, len(stretch.basis)), np.float32)
+    bare.write(stretch.basis, 0, along)
+    stretched = 1 + (along * scales[:, None]) ** 2 @ (stretch.factors**2 - 1)
+    importance = np.exp(np.log(stretch.factors).sum() - 0.5 * n_features * np.log(stretched))
+    return Turn(signs, stretch, (scales / np.sqrt(stretched)).astype(np.float32), importance)
 
 
 def _lengths(turn: Turn, n_features: int, whole: float) -> NDArray[np.float64]:

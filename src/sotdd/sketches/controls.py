@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.controls import CollectControls, ControlValues, Lengths, find_controls
-from sotdd.compute.engine import ClassMoments, PointSums, Sorted
+from sotdd.compute.controls import CollectControls, ControlValues, find_controls
+from sotdd.compute.engine import ClassMoments, Sorted
 from sotdd.compute.run import run
 from sotdd.inputs.data import LabelledData
+from sotdd.projections.draws import ORDERS
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.sums import Portion, Sums
 
@@ -35,8 +36,8 @@ def draw_weights(projections: Projections) -> NDArray[np.float64]:
 class PowerSums(Sums):
     """Sums over the points of each class: of powers of their projections, and of the points themselves.
 
-    The sketch of a stream gets its controls from them. Of each class, ``powers`` (L, D + 1) are the sum of t, and the
-    sums of t^k / k! for k = 1, …, D with t cut as label terms cut it; ``totals`` (d,) is the sum of its scaled points,
+    The sketch of a stream gets its controls from them. Of each class, ``powers`` (L, 9) are the sum of t, and the
+    sums of t^k / k! for k = 1, …, 8 with t cut as label terms cut it; ``totals`` (d,) is the sum of its scaled points,
     or nothing where directions are not controlled. Of all points, ``even`` (L, 3) are the sums of t^2, t^4 and t^6, and
     ``lengths`` (3,) those of |x|^2, |x|^4 and |x|^6.
     """
@@ -44,14 +45,14 @@ class PowerSums(Sums):
     def __init__(self, projections: Projections) -> None:
         self.most_bytes = _POWER_BYTES
         self._projections = projections
-        self._degree, _, self._dimensions = find_controls(projections)
-        count, width = projections.n_projections, self._degree + 1
+        self._wanted, _, self._dimensions = find_controls(projections)
+        count, width = projections.n_projections, ORDERS + 1
         n_totals = 0 if self._dimensions is None else projections.n_features
         super().__init__(
             {"powers": partial(np.zeros, (count, width)), "totals": partial(np.zeros, n_totals)},
             {"even": partial(np.zeros, (count, 3)), "lengths": partial(np.zeros, 3)},
         )
-        if not self._degree:
+        if not self._wanted:
             self.drop()
 
     def add_points(self, batch: LabelledData) -> None:
@@ -78,7 +79,7 @@ class PowerSums(Sums):
         """Add the projections of some points."""
         from sotdd.compute.kernels.moments import power_sums
 
-        sums = np.empty((len(portion.rows), len(portion.classes), self._degree + 1))
+        sums = np.empty((len(portion.rows), len(portion.classes), ORDERS + 1))
         even = np.empty((len(portion.rows), 3))
         with np.errstate(over="ignore", invalid="ignore"):
             power_sums(portion.rows, portion.offsets, portion.terms.limit, sums, even)
@@ -97,21 +98,19 @@ class PowerSums(Sums):
             run([], self._projections, engine, [controls])
             return next((found.narrow() for found in controls.collect()), None)
 
-    def find_lengths(self, counts: Mapping[Hashable, int]) -> list[Lengths]:
-        """What the means over directions follow from; nothing where directions are not controlled."""
-        if self._dimensions is None:
-            return []
+    def find_means(self, counts: Mapping[Hashable, int]) -> NDArray[np.float64]:
+        """Means over points, as `Sorted` has them."""
         totals = {label: self.by_class[label]["totals"] for label in counts}
         between = sum(float(total @ total) / counts[label] for label, total in totals.items())
-        sums = PointSums(self.whole["lengths"], np.sum(list(totals.values()), axis=0), between)
-        return [Lengths.of(sums, sum(counts.values()), self._dimensions)]
+        sums = np.concatenate([self.whole["lengths"], [between], np.sum(list(totals.values()), axis=0)])
+        return sums / sum(counts.values())
 
     def find_moments(self, counts: Mapping[Hashable, int], part: slice) -> ClassMoments:
         """Mean and covariance, over points, of what is known of their class."""
         sizes = np.array(list(counts.values()), np.float64)
         shares = sizes / sizes.sum()
         powers = [self.by_class[label]["powers"][part] for label in counts]
-        means = np.stack(powers, axis=1) / sizes[:, None]  # (B, C, D + 1)
+        means = np.stack(powers, axis=1) / sizes[:, None]  # (B, C, 9)
         centre = np.einsum("c,bcd->bd", shares, means)
         weighted = means * shares[:, None]
         covariance = np.matmul(weighted.transpose(0, 2, 1), means) - centre[:, :, None] * centre[:, None, :]
@@ -124,8 +123,8 @@ class _SummedControls(CollectControls):
     def __init__(self, sums: PowerSums, counts: Mapping[Hashable, int], engine: CpuEngine) -> None:
         super().__init__(sums._projections, engine)
         self._sums, self._counts, self._cpu = sums, counts, engine
-        self.lengths = sums.find_lengths(counts)
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Take what the sums say under one chunk."""
-        self.add(*self._cpu.place_moments(self._sums.find_moments(self._counts, chunk.part), chunk.block))
+        placed = self._cpu.place_moments(self._sums.find_moments(self._counts, chunk.part), chunk.block)
+        self.add(*placed, [self._sums.find_means(self._counts)])

@@ -109,7 +109,7 @@ def sketch_opened(
     engine = choose_engine(device, [data], projections.n_projections)
     with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
         found = _Functions(data, projections.n_projections, kept, exact, active)
-        controls = CollectControls(projections, active).sum_points([data])
+        controls = CollectControls(projections, active)
         halves = Resample(plan_halves(data, projections), active, projections.n_projections)
         run([data], projections, active, [found, controls, halves], report)
     by_position = meets_by_position(data, projections.columns)

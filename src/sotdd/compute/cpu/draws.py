@@ -31,16 +31,15 @@ class Draws:
         The threads.
     projections
         What is drawn.
-    more, degree
-        How many further draws of the label law each projection gets, and the highest order told apart in them.
+    more
+        How many further draws of the label law each projection gets.
     blocks
         How many blocks a thread draws at a time.
     """
 
-    def __init__(self, workers: Workers, projections: Projections, more: int, degree: int, blocks: int) -> None:
+    def __init__(self, workers: Workers, projections: Projections, more: int, blocks: int) -> None:
         self.projections: Projections = projections
         self.more: int = more
-        self.degree: int = degree
         self._workers, self._size = workers, BLOCK * blocks
         self._begun: deque[tuple[list[Future[Block]], Hashable, NDArray[np.float64] | None]] = deque()
 
@@ -51,7 +50,7 @@ class Draws:
         alone = kept is not None or self._workers.count == 1
         more, size = 0 if kept is not None else self.more, part.stop - part.start if alone else self._size
         starts = range(part.start, part.stop, size)
-        pieces = [(start, min(start + size, part.stop), more, self.degree) for start in starts]
+        pieces = [(start, min(start + size, part.stop), more) for start in starts]
         futures = [self._workers.submit(partial(self.projections.draw, *piece)) for piece in pieces]
         self._begun.append((futures, name, kept))
 
@@ -81,4 +80,4 @@ class Draws:
             return None
         if not isinstance(laws, Laws) or type(laws.label) is not Moments:
             return None
-        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self.more, self.degree
+        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self.more

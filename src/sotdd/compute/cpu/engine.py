@@ -9,8 +9,10 @@ is ever held beyond one chunk, and any number of cores finds work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from itertools import pairwise as neighbours
-from typing import TypeVar
+from operator import itemgetter
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +21,25 @@ from sotdd.basics.threads import Workers
 from sotdd.compute.cpu.draws import Draws
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
+    SHARES,
     Doubles,
     Layout,
+    PointSums,
     Rows,
     find_class_terms,
     fit_chunk,
     lay_out,
+    limit_shares,
     project,
     scale_rows,
+    share_points,
     sort_classes,
     sort_rows,
-    sum_points,
-    sum_share,
 )
 from sotdd.compute.cpu.splits import split_costs
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
-    PointSums,
     Pool,
     Projected,
     ProjectedPoints,
@@ -51,21 +54,15 @@ from sotdd.compute.kernels.quantiles import part_means, row_losses
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.draws import Block
+from sotdd.projections.draws import ORDERS, Block
 from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
 _Item = TypeVar("_Item")
 
-# Shares that sums over the points of a dataset are made in, at most, and values that each has at least.
-_SHARES, _SHARE_VALUES = 16, 1 << 18
-
-# What a thread takes at a time, so that it seldom waits for Python: blocks of points with about this many
-# multiplications; blocks of draws.
-_ITEM_PRODUCTS, _DRAWN = 1 << 25, 4
-# Values that a thread scales at a time, at most.
-_SCALED_VALUES = 1 << 22
+# Blocks of draws that a thread takes at a time, so that it seldom waits for Python.
+_DRAWN = 4
 
 # Rows are finished in about this many pieces per thread, of no more than so many values.
 _ITEMS, _MOST_VALUES = 4, 1 << 20
@@ -101,41 +98,29 @@ class CpuEngine:
         datasets: Sequence[Seen],
         projections: Projections,
         *,
-        degree: int = 0,
+        moments: bool = False,
         draws: int = 0,
         before_sorting: Callable[[Projected], None] | None = None,
         sort: bool = True,
     ) -> Iterator[Sorted]:
         """See every dataset through one chunk of projections after another.
 
-        Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is handed out,
-        ``before_sorting`` is called with its feature projections. Without ``sort`` nothing else is made. Rows stay
+        With ``moments`` those of classes are taken. Before each chunk is handed out, ``before_sorting`` is called with
+        its feature projections. Without ``sort`` nothing else is made. Rows stay
         valid until the next chunk, and feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
-        layouts = lay_out(datasets, chunk, degree)
+        layouts = lay_out(datasets, chunk, moments)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
-        drawn = Draws(self.workers, projections, draws, degree, _DRAWN)
+        drawn, means = Draws(self.workers, projections, draws, _DRAWN), list[Doubles]()
         for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
             here = slice(start, start + len(block))
-            self._project(layouts, here, block.features, projections.scaler, tile)
+            means += self._project(layouts, here, block.features, projections.scaler, tile, moments and not means)
             rows = [layout.rows[: len(block)] for layout in layouts]
             if before_sorting is not None:
                 before_sorting(Projected(self, here, block, rows))
-            yield self._sort(layouts, here, block) if sort else Sorted(here, rows, block, [], [], [])
-
-    def expect(self, projections: Projections, draws: int, degree: int) -> None:
-        """Do nothing yet: draws take little beside what this engine does."""
-
-    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
-        """Sums over the scaled points of each dataset."""
-        shares = [(data, blocks) for data in datasets for blocks in _share_blocks(data)]
-        found = self.workers.each(lambda share: sum_share(*share, scaler), shares)
-        return [
-            sum_points(data, [part for (owner, _), part in zip(shares, found, strict=True) if owner is data])
-            for data in datasets
-        ]
+            yield self._sort(layouts, here, block, means) if sort else Sorted(here, rows, block, [], [], [], [])
 
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
         """W_p^p (B, P) of every pair of datasets: threads take a pair each, or some rows where there is one pair."""
@@ -161,7 +146,7 @@ class CpuEngine:
     def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
         """What `Sorted` has as places and values, of one dataset whose class moments are known."""
         mean, covariance, even = moments.mean, moments.covariance, moments.even
-        terms = _find_draws(block, mean.shape[1] - 1)[:, :-1].transpose(0, 2, 1)
+        terms = _find_draws(block)[:, :-1].transpose(0, 2, 1)
         within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - covariance[:, 0, 0])
         variances = ((terms @ covariance) * terms).sum(axis=2) + terms[:, :, 0] ** 2 * within[:, None]
         places = np.stack([(terms @ mean[:, :, None])[:, :, 0], np.sqrt(np.maximum(0.0, variances))], axis=2)
@@ -224,13 +209,13 @@ class CpuEngine:
         """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _sort(self, layouts: list[Layout], here: slice, block: Block) -> Sorted:
+    def _sort(self, layouts: list[Layout], here: slice, block: Block, means: list[Doubles]) -> Sorted:
         """Turn feature projections of every dataset into sorted data point projections."""
-        further = _find_draws(block, max((layout.degree for layout in layouts), default=0))
+        further = _find_draws(block)
         terms = [np.empty((len(block), len(layout.offsets) - 1)) for layout in layouts]
-        controlled = [len(block) if layout.degree else 0 for layout in layouts]
-        places = [np.empty((count, further.shape[2], 2)) for count in controlled]
-        controls = [np.empty((count, 5)) for count in controlled]
+        counts = [len(block) if layout.moments else 0 for layout in layouts]
+        places = [np.empty((count, further.shape[2], 2)) for count in counts]
+        controls = [np.empty((count, 5)) for count in counts]
         values = self._size_item(len(block) * sum(layout.data.n_points for layout in layouts), ITEM_VALUES)
         parts = [
             (layout, part, [found[part] for found in made])
@@ -241,54 +226,66 @@ class CpuEngine:
         rows = [layout.rows[: len(block)] for layout in layouts]
         for layout, seen, found in zip(layouts, rows, terms, strict=True):
             _refuse_lost_rows(layout, seen, found, block.terms, here.start)
-        return Sorted(here, rows, block, terms, *([one for one in found if len(one)] for found in (places, controls)))
+        controlled = [[one for one in found if len(one)] for found in (places, controls)]
+        return Sorted(here, rows, block, terms, controlled[0], controlled[1], means)
 
     def _size_item(self, total: int, least: int) -> int:
         """How much of some work a thread takes at a time: each comes back for more a few times."""
         return max(least, -(-total // (_ITEMS * self.workers.count)))
 
-    def _project(self, layouts: list[Layout], here: slice, drawn: Drawn, scaler: Scaler | None, tile: int) -> None:
-        """Fill the rows of every dataset with feature projections, in the order of its points."""
-        count = here.stop - here.start
+    def _project(
+        self, layouts: list[Layout], here: slice, drawn: Drawn, scaler: Scaler | None, tile: int, summed: bool
+    ) -> list[Doubles]:
+        """Fill the rows of every dataset with feature projections, in the order of its points.
+
+        Where they are to be ``summed``, returns the means of points that `Sorted` has.
+        """
         if isinstance(drawn, Directions):
             with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        fresh: list[tuple[LabelledData, Rows]] = []
-        for layout in layouts:
-            if isinstance(layout.data, ProjectedPoints):
-                layout.rows[:count] = layout.data.rows[here]
-            elif layout.twin is None:
-                fresh.append((layout.data, layout.rows[:count]))
-        total = sum(count * data.n_points * data.n_features for data, _ in fresh)
-        products = self._size_item(total, _ITEM_PRODUCTS)
-        items: list[tuple[LabelledData, Rows, list[slice]]] = []
-        for data, rows in fresh:
-            blocks = data.blocks()
-            values = data.n_features * (blocks[0].stop - blocks[0].start)
-            size = max(1, min(products // (count * values), _SCALED_VALUES // values))
-            items += [(data, rows, blocks[first : first + size]) for first in range(0, len(blocks), size)]
+        rows, shares = [layout.rows[: here.stop - here.start] for layout in layouts], _list_shares(layouts, summed)
 
-        def work(item: tuple[LabelledData, Rows, list[slice]]) -> None:
-            data, rows, blocks = item
-            first = blocks[0].start
-            points = scale_rows(data.rows(slice(first, blocks[-1].stop)), scaler, data.name)
+        def work(share: _Share) -> PointSums | None:
+            number, blocks, projected, summed = share
+            data: LabelledData = layouts[number].data  # type: ignore[assignment]  # others have no shares
+            spare = np.empty((blocks[0].stop - blocks[0].start, data.n_features), np.float32)
+            sums = PointSums(data) if summed else None
             for block in blocks:
-                project(points[block.start - first : block.stop - first], drawn, tile, rows, block)
+                points = scale_rows(data.rows(block), scaler, data.name, spare)
+                if projected:
+                    project(points, drawn, tile, rows[number], block)
+                if sums is not None:
+                    sums.add(points, block)
+            return sums
 
-        self.workers.each(work, items)
-        for layout in layouts:
-            if layout.twin is not None:
-                layout.rows[:count] = layouts[layout.twin].rows[:count]
+        made = [(share[0], sums) for share, sums in zip(shares, self.workers.each(work, shares), strict=True) if sums]
+        for layout, own in zip(layouts, rows, strict=True):
+            if isinstance(layout.data, ProjectedPoints):
+                own[...] = layout.data.rows[here]
+            elif layout.twin is not None:
+                own[...] = rows[layout.twin]
+        return [PointSums.join([sums for _, sums in own]) for _, own in groupby(made, key=itemgetter(0))]
 
 
 # ------------------------------------------------------------------ the verbs, on what one thread takes
 
+# Some points of a dataset: its number, blocks of them, whether they are projected, and whether they are summed.
+_Share: TypeAlias = tuple[int, list[slice], bool, bool]
 
-def _share_blocks(data: LabelledData) -> list[list[slice]]:
-    """Blocks of points in a few shares, which depend on the data alone, so that sums have the same bits."""
-    blocks = data.blocks()
-    size = max(-(-len(blocks) // _SHARES), _SHARE_VALUES // (data.n_features * (blocks[0].stop - blocks[0].start)), 1)
-    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
+
+def _list_shares(layouts: Sequence[Layout], summed: bool) -> list[_Share]:
+    """What threads take to project all points, and to sum those that have moments: both at once where that fits."""
+    shares: list[_Share] = []
+    for number, layout in enumerate(layouts):
+        data, sums = layout.data, summed and layout.moments
+        if not isinstance(data, LabelledData):
+            continue
+        together = sums and layout.twin is None and limit_shares(data) == SHARES
+        if layout.twin is None:
+            shares += [(number, blocks, True, together) for blocks in share_points(data)]
+        if sums and not together:
+            shares += [(number, blocks, False, True) for blocks in share_points(data, limit_shares(data))]
+    return shares
 
 
 def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slice]:
@@ -297,9 +294,9 @@ def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slic
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _find_draws(block: Block, degree: int) -> Doubles:
+def _find_draws(block: Block) -> Doubles:
     """What moments count by under the draws of a block, none where none were asked for."""
-    return np.empty((len(block), degree + 2, 0)) if block.draws is None else block.draws
+    return np.empty((len(block), ORDERS + 2, 0)) if block.draws is None else block.draws
 
 
 def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, further: Doubles, start: int) -> None:
@@ -308,10 +305,10 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
     rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
-    fused, n, degree = isinstance(drawn, Polynomials), rows.shape[1], layout.degree
+    fused, n = isinstance(drawn, Polynomials), rows.shape[1]
     how = layout.order, layout.offsets, drawn.limit, further[part]
     out = rows, places, values, terms if fused else terms[:, :0]
-    spare = np.empty(n, np.float32), np.empty(n), np.empty((degree + 3, degree + 1)), np.empty((2, further.shape[2]))
+    spare = np.empty(n, np.float32), np.empty(n), np.empty((4 + ORDERS, 4 + ORDERS))
     moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out, *spare)
     if not fused:
         drawn = drawn.part(part)

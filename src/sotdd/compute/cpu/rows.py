@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.compute.engine import ByClass, Points, PointSums, Seen
+from sotdd.basics.memory import empty_lines
+from sotdd.compute.engine import ByClass, Points, Seen
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.kernels.rows import SHORT_ROW
@@ -44,10 +45,10 @@ ITEM_VALUES = 1 << 17
 _CHUNK_BYTES = 512 << 20
 
 
-def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
-    """Points (m, d) as float32, centred and scaled."""
+def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data", spare: Rows | None = None) -> Rows:
+    """Points (m, d) as float32, centred and scaled; in ``spare``, where it is given, if they have to be copied."""
     if scaler is not None:
-        result = np.empty(rows.shape, np.float32)
+        result = np.empty(rows.shape, np.float32) if spare is None else spare[: len(rows)]
         kernels.standardise(rows, scaler.centre, scaler.inverse, result)
         return result
     with np.errstate(over="ignore"):  # found, and explained, where rows are checked
@@ -123,33 +124,24 @@ class Layout:
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
-    degree: int  # of the class moments that controls are made of; 0 for none
+    moments: bool  # whether those of classes are wanted, which controls are made of
     by_class: bool  # whether each class is sorted on its own
     twin: int | None  # an earlier dataset with the same features, if there is one
 
 
-def lay_out(datasets: Sequence[Seen], chunk: int, degree: int) -> list[Layout]:
+def lay_out(datasets: Sequence[Seen], chunk: int, moments: bool) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
     whole = [(seen.data, True) if isinstance(seen, ByClass) else (seen, False) for seen in datasets]
     # One piece of memory, large enough for large pages: threads wait for each other where they get new ones.
-    memory, used = np.empty(chunk * sum(data.n_points for data, _ in whole), np.float32), 0
+    memory, used = empty_lines(chunk * sum(data.n_points for data, _ in whole)), 0
     for data, by_class in whole:
         rows = memory[used : used + chunk * data.n_points].reshape(chunk, data.n_points)
         used += rows.size
         twin = _find_twin(data, [layout.data for layout in layouts]) if isinstance(data, LabelledData) else None
-        wanted = degree if isinstance(data, LabelledData) and not by_class else 0
-        layouts.append(Layout(data, *group_points(data), rows, wanted, by_class, twin))
+        wanted = moments and isinstance(data, LabelledData) and not by_class
+        layouts.append(Layout(data, data.offsets, data.group(), rows, wanted, by_class, twin))
     return layouts
-
-
-def group_points(data: Points) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The class boundaries (C + 1,), and the points (n,) class by class."""
-    offsets, position = data.grouping()
-    order = np.arange(data.n_points)
-    if position is not None:
-        order[position] = order.copy()
-    return offsets, order
 
 
 def _find_twin(data: LabelledData, earlier: Sequence[object]) -> int | None:
@@ -180,26 +172,41 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
 
 # ------------------------------------------------------------------ sums over points
 
-
-def sum_share(data: LabelledData, blocks: Sequence[slice], scaler: Scaler | None) -> list[tuple[Doubles, Doubles]]:
-    """Of each part of the features, |x|², |x|⁴ and |x|⁶ summed over some points, once, and the sums of each class."""
-    found: list[tuple[Doubles, Doubles]] = []
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
-        for part in data.feature_parts():
-            powers, by_class = np.zeros(0 if found else 3), np.zeros((len(data.classes), part.stop - part.start))
-            for block in blocks:
-                points = scale_rows(data.rows(block), scaler, data.name)
-                norm_sums(points, data.codes[block], powers, part.start, by_class)
-            found.append((powers, by_class))
-    return found
+# Shares that the points of a dataset are gone through in, at most, values that each has at least, and the memory that
+# sums of their classes may take together. They depend on the data alone, so that sums have the same bits.
+SHARES, _SHARE_VALUES, _SHARE_BYTES = 16, 1 << 18, 256 << 20
 
 
-def sum_points(data: LabelledData, shares: Sequence[Sequence[tuple[Doubles, Doubles]]]) -> PointSums:
-    """Sums over the points of a dataset from those of its shares, added up in their order."""
-    total, between = [], 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for number in range(len(shares[0])):
-            by_class = reduce(np.add, [share[number][1] for share in shares])
-            total.append(by_class.sum(axis=0))
-            between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
-        return PointSums(reduce(np.add, [share[0][0] for share in shares]), np.concatenate(total), between)
+class PointSums:
+    """Sums over some scaled points of a dataset: |x|², |x|⁴ and |x|⁶ (3,), and the points of each class (C, d)."""
+
+    def __init__(self, data: LabelledData) -> None:
+        self._data = data
+        self._lengths, self._by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
+
+    def add(self, points: Rows, block: slice) -> None:
+        """Add the points of a block."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+            norm_sums(points, self._data.codes[block], self._lengths, 0, self._by_class)
+
+    @staticmethod
+    def join(shares: Sequence[PointSums]) -> Doubles:
+        """The means that `Sorted` has of a dataset, from all shares of it, added up in their order."""
+        data = shares[0]._data
+        with np.errstate(over="ignore", invalid="ignore"):
+            by_class = reduce(np.add, [share._by_class for share in shares])
+            between = np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts)
+            lengths = reduce(np.add, [share._lengths for share in shares])
+            return np.concatenate([lengths, [between], by_class.sum(axis=0)]) / data.n_points
+
+
+def share_points(data: LabelledData, count: int = SHARES) -> list[list[slice]]:
+    """Blocks of points in a few shares."""
+    blocks = data.blocks()
+    size = max(-(-len(blocks) // count), _SHARE_VALUES // (data.n_features * (blocks[0].stop - blocks[0].start)), 1)
+    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
+
+
+def limit_shares(data: LabelledData) -> int:
+    """How many shares of a dataset have sums that fit in memory together."""
+    return max(1, min(SHARES, _SHARE_BYTES // (8 * len(data.classes) * data.n_features)))

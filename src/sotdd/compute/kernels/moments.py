@@ -9,6 +9,7 @@ import numpy as np
 from sotdd.compute.engine import LARGEST_TERM
 from sotdd.compute.kernels.rows import sum_polynomial
 from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, exact_kernel, kernel, step
+from sotdd.projections.draws import ORDERS
 
 # --------------------------------------------------------------------------- points
 
@@ -20,14 +21,13 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, clas
     Of the latter only the features from ``first`` on, as many as ``class_sums`` has.
     """
     for i in range(points.shape[0]):
-        line = class_sums[codes[i]]
+        line, point, square = class_sums[codes[i]], points[i], 0.0
         for j in range(line.size):
-            line[j] += np.float64(points[i, first + j])
+            line[j] += np.float64(point[first + j])
         if powers.size == 0:
             continue
-        square = 0.0
-        for j in range(points.shape[1]):
-            value = np.float64(points[i, j])
+        for j in range(point.size):  # by itself: how a loop that also writes adds up may depend on where arrays lie
+            value = np.float64(point[j])
             square += value * value
         power = 1.0
         for k in range(powers.size):
@@ -39,62 +39,85 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, clas
 
 
 @step
-def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: Doubles, even: Doubles) -> None:
-    """Write the mean of t over a class, then those of t^k / k!, k = 1, …, D, for t cut to ±cut, to moments (D + 1,).
-
-    Add Σ t^2, Σ t^4 and Σ t^6 to ``even``, without a cut. D is a multiple of four: as many orders per sweep, so that
-    memory is read and written once in four.
-    """
-    total = s2 = s4 = s6 = 0.0
+def _sum_powers(members: Floats, cut: np.float32, sums: Doubles) -> None:
+    """Write sums over a class: of t, t², t⁴ and t⁶, then of t, …, t⁸ for t cut to ±cut, (12,); in one sweep."""
+    u1 = u2 = u4 = u6 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = 0.0
     for i in range(members.size):
         t = np.float64(members[i])
         square = t * t
-        total += t
+        fourth = square * square
+        u1 += t
+        u2 += square
+        u4 += fourth
+        u6 += fourth * square
+        t = np.float64(min(max(members[i], -cut), cut))
+        square = t * t
+        third, fourth = square * t, square * square
+        s1 += t
         s2 += square
-        s4 += square * square
-        s6 += square * square * square
-        powers[i] = 1.0
-    even[0] += s2
-    even[1] += s4
-    even[2] += s6
-    moments[0], scale = total / members.size, np.float64(members.size)
-    for order in range(1, moments.size, 4):
-        s1 = s2 = s3 = s4 = 0.0
-        for i in range(members.size):
-            t = np.float64(min(max(members[i], -cut), cut))
-            v1 = powers[i] * t
-            v2 = v1 * t
-            v3 = v2 * t
-            v4 = v3 * t
-            s1 += v1
-            s2 += v2
-            s3 += v3
-            s4 += v4
-            powers[i] = v4
-        moments[order], moments[order + 1] = s1, s2
-        moments[order + 2], moments[order + 3] = s3, s4
-        for k in range(order, order + 4):
-            scale *= k
-            moments[k] /= scale
+        s3 += third
+        s4 += fourth
+        s5 += fourth * t
+        s6 += fourth * square
+        s7 += fourth * third
+        s8 += fourth * fourth
+    sums[0], sums[1], sums[2], sums[3] = u1, u2, u4, u6
+    sums[4], sums[5], sums[6], sums[7] = s1, s2, s3, s4
+    sums[8], sums[9], sums[10], sums[11] = s5, s6, s7, s8
 
 
 @step
-def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, known: Doubles, values: Doubles) -> None:
-    """Sum up what is known of the classes of a row (n,): the mean of t, then moments of orders 1, …, D, t cut to ±cut.
+def _has_no_more(coefficients: Doubles) -> bool:
+    """Whether a polynomial has no higher orders than moments are taken of."""
+    none = True
+    for k in range(1 + ORDERS, coefficients.size):
+        none &= coefficients[k] == 0.0
+    return none
 
-    Write their mean over points (D + 1,) to known[0], and means of their products to the lower triangle of the next
-    D + 1 rows; the last is for use meanwhile. values (5,) are those of `group_rows`.
+
+@step
+def _find_term(sums: Doubles, size: int, coefficients: Doubles) -> float:
+    """The mean of a polynomial without higher orders over a class of this size, from the sums of its powers."""
+    total = np.float64(coefficients[0] * size)
+    for k in range(1, min(coefficients.size, 1 + ORDERS)):
+        if coefficients[k] != 0.0:  # what is not wanted may be infinite
+            total += coefficients[k] * sums[3 + k]
+    return float(total / size)
+
+
+@step
+def _sum_up(
+    row: Floats,
+    offsets: Integers,
+    cut: np.float32,
+    coefficients: Doubles,
+    known: Doubles,
+    values: Doubles,
+    terms: Doubles,
+) -> None:
+    """Sum up what is known of the classes of a row (n,): the mean of t, then means of t^k / k!, k ≤ 8, t cut to ±cut.
+
+    Write their mean over points (9,) to known[0], and means of their products to the lower triangle of the next nine
+    rows; the last two are for use meanwhile. values (5,) are those of `group_rows`, terms (C,) means of the polynomial.
     """
-    centre, moments, even = known[0], known[-1], values[2:]
+    centre, moments, sums, even = known[0], known[10], known[11], values[2:]
     even[0] = even[1] = even[2] = 0.0
-    for i in range(known.shape[0]):  # a loop is compiled faster than a slice
-        for j in range(known.shape[1]):
+    for i in range(10):  # a loop is compiled faster than a slice
+        for j in range(10):
             known[i, j] = 0.0
     for c in range(offsets.size - 1):
         members = row[offsets[c] : offsets[c + 1]]
-        _class_moments(members, cut, powers, moments, even)
-        share = members.size / row.size
-        for i in range(moments.size):
+        _sum_powers(members, cut, sums)
+        if terms.size > 0:
+            terms[c] = _find_term(sums, members.size, coefficients)
+        even[0] += sums[1]
+        even[1] += sums[2]
+        even[2] += sums[3]
+        moments[0], scale, share = sums[0] / members.size, np.float64(members.size), members.size / row.size
+        for k in range(1, 9):
+            scale *= k
+            moments[k] = sums[3 + k] / scale
+        for i in range(9):
             weighted = share * moments[i]
             centre[i] += weighted
             for j in range(i + 1):
@@ -106,30 +129,21 @@ def _sum_up(row: Floats, offsets: Integers, cut: np.float32, powers: Doubles, kn
 
 
 @step
-def _place(known: Doubles, square: float, counted: Doubles, sums: Doubles, out: Doubles) -> None:
+def _place(known: Doubles, square: float, counted: Doubles, out: Doubles) -> None:
     """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
 
-    counted (D + 2, J) are what t and the moments count by, the last row all beyond; ``square`` is the mean of t², and
-    sums (2, J) are for use meanwhile.
+    counted (10, J) are what t and the moments count by, the last row all beyond; ``square`` is the mean of t².
     """
-    centre, place, half = known[0], sums[0], sums[1]
-    for j in range(place.size):
-        place[j] = half[j] = 0.0
     known[1, 0] = max(known[1, 0], square)  # what lies within classes, and what comes with their means
-    for i in range(centre.size):
-        known[i + 1, i] *= 0.5
-        mean, first = centre[i], known[i + 1, 0]
-        for j in range(place.size):
-            place[j] += mean * counted[i, j]
-            half[j] += counted[i, j] * first * counted[0, j]
-        for k in range(1, i + 1, 4):  # four at a time, so that memory is read and written once in four
-            one, two, three = known[i + 1, k], known[i + 1, k + 1], known[i + 1, k + 2]
-            four = known[i + 1, k + 3]
-            for j in range(place.size):
-                total = one * counted[k, j] + two * counted[k + 1, j] + three * counted[k + 2, j]
-                half[j] += counted[i, j] * (total + four * counted[k + 3, j])
-    for j in range(place.size):
-        out[j, 0], out[j, 1] = place[j], math.sqrt(max(0.0, 2.0 * half[j] - place[j] * place[j]))
+    for j in range(out.shape[0]):
+        mean = second = 0.0
+        for i in range(9):
+            half = 0.5 * known[i + 1, i] * counted[i, j]
+            for k in range(i):
+                half += known[i + 1, k] * counted[k, j]
+            mean += known[0, i] * counted[i, j]
+            second += half * counted[i, j]
+        out[j, 0], out[j, 1] = mean, math.sqrt(max(0.0, 2.0 * second - mean * mean))
 
 
 @kernel
@@ -146,31 +160,30 @@ def group_rows(
     values: Doubles,
     terms: Doubles,
     row: Floats,
-    powers: Doubles,
+    spare: Doubles,
     known: Doubles,
-    sums: Doubles,
 ) -> None:
     """Bring the points of each row together by class, write what controls are made of, and shift them by class.
 
     Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. places
-    (B, J, 2) are means and standard deviations under draws of label terms that counted (B, D + 2, J) tells; values
-    (B, 5) the mean of t, the mean square of class means, and the even moments. terms (B, C) are those of polynomials;
-    rows with one that is too large stay as they are. What is not wanted has no rows or no columns. All is done to one
-    row before the next, in fast caches; row (n,), powers (n,), known (D + 3, D + 1) and sums (2, J) are for use
-    meanwhile.
+    (B, J, 2) are means and standard deviations under draws of label terms that counted (B, 10, J) tells; values (B, 5)
+    the mean of t, the mean square of class means, and the even moments. terms (B, C) are those of polynomials; rows
+    with one that is too large stay as they are. What is not wanted has no rows or no columns. All is done to one row
+    before the next, in fast caches; row (n,), spare (n,) and known (12, 12) are for use meanwhile.
     """
     for line in range(out.shape[0]):
         for i in range(index.size):
             row[i] = source[line, index[i]]
-        if values.shape[0] > 0:
-            _sum_up(row, offsets, np.float32(cut), powers, known, values[line])
-            _place(known, 2.0 * values[line, 2], counted[line], sums, places[line])
-        fits = terms.shape[1] > 0
-        if fits:
-            sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), powers, terms[line])
+        fits, summed = terms.shape[1] > 0, values.shape[0] > 0
+        if summed:
+            _sum_up(row, offsets, np.float32(cut), coefficients[line], known, values[line], terms[line])
+            _place(known, 2.0 * values[line, 2], counted[line], places[line])
+        if fits and not (summed and _has_no_more(coefficients[line])):
+            sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), spare, terms[line])
             for c in range(terms.shape[1]):
                 terms[line, c] /= offsets[c + 1] - offsets[c]
-                fits &= abs(terms[line, c]) < LARGEST_TERM
+        for c in range(terms.shape[1]):
+            fits &= abs(terms[line, c]) < LARGEST_TERM
         for c in range(offsets.size - 1):
             weight, term = 1.0, 0.0
             if fits:
@@ -182,15 +195,18 @@ def group_rows(
 
 @allocating_kernel
 def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even: Doubles) -> None:
-    """Write what `group_rows` takes means of, as sums: (B, C, D + 1) over classes, and (B, 3) over all points."""
-    powers = np.empty(rows.shape[1])
+    """Write what `group_rows` takes means of, as sums: (B, C, 9) over classes, and (B, 3) over all points."""
+    powers = np.empty(4 + ORDERS)
     even[:, :] = 0.0
     for line in range(rows.shape[0]):
         for c in range(offsets.size - 1):
-            members = rows[line, offsets[c] : offsets[c + 1]]
-            _class_moments(members, np.float32(cut), powers, sums[line, c], even[line])
-            for k in range(sums.shape[2]):
-                sums[line, c, k] *= members.size
+            _sum_powers(rows[line, offsets[c] : offsets[c + 1]], np.float32(cut), powers)
+            sums[line, c, 0], scale = powers[0], 1.0
+            for k in range(1, 1 + ORDERS):
+                scale *= k
+                sums[line, c, k] = powers[3 + k] / scale
+            for k in range(3):
+                even[line, k] += powers[1 + k]
 
 
 @exact_kernel

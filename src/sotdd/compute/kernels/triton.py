@@ -9,9 +9,14 @@ import triton.language as tl
 
 
 @triton.jit
-def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, cut, WIDTH: tl.constexpr):
+def class_sums(
+    rows, offsets, coefficients, sums, n, n_classes, n_coefficients, cut, MOST: tl.constexpr, WIDTH: tl.constexpr
+):
     """One program sums one row's polynomial over one class, at values cut to ±cut."""
     line, label = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    order = tl.arange(0, MOST)
+    drawn = tl.load(coefficients + line * n_coefficients + order, mask=order < n_coefficients, other=0.0)
+    highest = tl.max(tl.where(drawn != 0, order, 0))
     first, last = tl.load(offsets + label), tl.load(offsets + label + 1)
     total = tl.zeros((WIDTH,), dtype=tl.float64)
     for start in range(first, last, WIDTH):
@@ -20,8 +25,8 @@ def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, 
         t = tl.load(rows + line * n + at, mask=inside, other=0.0).to(tl.float64)
         t = tl.where(t > cut, cut, tl.where(t < -cut, -cut, t))  # NaN stays NaN
         value = tl.zeros((WIDTH,), dtype=tl.float64)
-        for order in range(n_coefficients):
-            value = value * t + tl.load(coefficients + line * n_coefficients + (n_coefficients - 1 - order))
+        for step in range(highest + 1):
+            value = value * t + tl.load(coefficients + line * n_coefficients + (highest - step))
         total += tl.where(inside, value, 0.0)
     tl.store(sums + line * n_classes + label, tl.sum(total))
 
@@ -48,18 +53,14 @@ def _power(gap, p, POWER: tl.constexpr):
 
 
 @triton.jit
-def class_powers(rows, offsets, sums, n, n_classes, cut, GROUPS: tl.constexpr, WIDTH: tl.constexpr):
-    """One program sums powers of one row's values over one class: t, t², t⁴ and t⁶, then all orders of t cut to ±cut.
-
-    Order 1 + a + 4 b is the product of t^(1 + a) and t^(4 b): one multiplication that also adds.
-    """
+def class_powers(rows, offsets, sums, n, n_classes, cut, WIDTH: tl.constexpr):
+    """One program sums powers of one row's values over one class: t, t², t⁴ and t⁶, then t, …, t⁸ of t cut to ±cut."""
     line, label = tl.program_id(0).to(tl.int64), tl.program_id(1)
     first, last = tl.load(offsets + label), tl.load(offsets + label + 1)
-    at = tl.arange(0, WIDTH)[None, None, :]
-    a, b = tl.arange(0, 4)[:, None, None], tl.arange(0, GROUPS)[None, :, None]
-    one = tl.full((1, 1, WIDTH), 1.0, tl.float64)
-    uncut = tl.zeros((4, 1, WIDTH), dtype=tl.float64)
-    total = tl.zeros((4, GROUPS, WIDTH), dtype=tl.float64)
+    at, a = tl.arange(0, WIDTH)[None, :], tl.arange(0, 4)[:, None]
+    uncut = tl.zeros((4, WIDTH), dtype=tl.float64)
+    low_orders = tl.zeros((4, WIDTH), dtype=tl.float64)
+    high_orders = tl.zeros((4, WIDTH), dtype=tl.float64)
     for start in tl.range(first, last, WIDTH, num_stages=3):
         value = tl.load(rows + line * n + start + at, mask=start + at < last, other=0.0)
         t = value.to(tl.float64)
@@ -67,14 +68,13 @@ def class_powers(rows, offsets, sums, n, n_classes, cut, GROUPS: tl.constexpr, W
         uncut += tl.where(a == 0, t, tl.where(a == 1, t * t, tl.where(a == 2, fourth, fourth * (t * t))))
         t = tl.where(value > cut, cut, tl.where(value < -cut, -cut, value)).to(tl.float64)  # NaN stays NaN
         fourth = t * t * (t * t)
-        eighth = fourth * fourth
         low = tl.where(a == 0, t, tl.where(a == 1, t * t, tl.where(a == 2, t * t * t, fourth)))
-        high = tl.where(b % 2 == 1, fourth, one) * tl.where(b // 2 % 2 == 1, eighth, one)
-        high *= tl.where(b // 4 == 1, eighth * eighth, one)
-        total += low * high
-    place = sums + (line * n_classes + label) * (4 + 4 * GROUPS) + tl.arange(0, 4)[:, None]
-    tl.store(place, tl.sum(uncut, axis=2))
-    tl.store(place + 4 + 4 * tl.arange(0, GROUPS)[None, :], tl.sum(total, axis=2))
+        low_orders += low
+        high_orders += low * fourth
+    place = sums + (line * n_classes + label) * 12 + tl.arange(0, 4)
+    tl.store(place, tl.sum(uncut, axis=1))
+    tl.store(place + 4, tl.sum(low_orders, axis=1))
+    tl.store(place + 8, tl.sum(high_orders, axis=1))
 
 
 @triton.jit
@@ -133,8 +133,6 @@ def _times_hadamard(x, SIZE: tl.constexpr):
 def project_turn(
     points,
     signs,
-    along,
-    lean,
     scales,
     out,
     m,
@@ -142,7 +140,6 @@ def project_turn(
     row_stride,
     first,
     count,
-    n_along,
     point_stride,
     P: tl.constexpr,
     A: tl.constexpr,
@@ -174,9 +171,6 @@ def project_turn(
     x = tl.reshape(tl.permute(x, (2, 1, 0)), (D, P))
     row = j - first
     wanted = (row >= 0) & (row < count)
-    for k in range(n_along):
-        leaning = tl.load(lean + row * n_along + k, mask=wanted, other=0.0)
-        x += leaning[:, None] * tl.load(along + k * m + p, mask=p < m, other=0.0)[None, :]
     x *= tl.load(scales + row, mask=wanted, other=0.0)[:, None]
     places = out + row.to(tl.int64)[:, None] * row_stride + p[None, :]
     tl.store(places, x, mask=wanted[:, None] & (p[None, :] < m))

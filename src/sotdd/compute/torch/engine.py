@@ -23,7 +23,6 @@ from sotdd.compute.cpu.draws import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
-    PointSums,
     Pool,
     Projected,
     ProjectedPoints,
@@ -39,17 +38,18 @@ from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Layout, Rows, copy_array
 from sotdd.compute.torch.upload import (
     Uploaded,
+    find_means,
     fit_chunk,
     give_back,
     lay_out,
     scale_points,
-    sum_points,
+    stretch_points,
 )
-from sotdd.inputs.data import LabelledData
-from sotdd.projections.directions import Directions
+from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+from sotdd.projections.turns import TurnedDirections
 
 _Item = TypeVar("_Item")
 
@@ -124,7 +124,6 @@ class TorchEngine:
         self.workers: Workers = Workers()  # who draw: projections are drawn on the processor for every engine
         self._before = ""
         self._kept: tuple[list[Seen], Scaler | None, list[Layout]] | None = None
-        self._begun: Draws | None = None
 
     def __enter__(self) -> TorchEngine:
         """Start the threads that draw; make products in full float32."""
@@ -135,7 +134,7 @@ class TorchEngine:
 
     def __exit__(self, *error: object) -> None:
         """Leave torch's settings as they were, and nothing on the device."""
-        self._kept = self._begun = None
+        self._kept = None
         torch.set_float32_matmul_precision(self._before)
         self.workers.__exit__(*error)
 
@@ -145,16 +144,17 @@ class TorchEngine:
         datasets: Sequence[Seen],
         projections: Projections,
         *,
-        degree: int = 0,
+        moments: bool = False,
         draws: int = 0,
         before_sorting: Callable[[Projected], None] | None = None,
         sort: bool = True,
     ) -> Iterator[Sorted]:
         """See every dataset through one chunk of projections after another, as the processor's engine does."""
-        coming, self._begun = self._begin_draws(projections, draws, degree), None
+        coming, first = Draws(self.workers, projections, draws, _TOGETHER), _find_first(projections, self._chunk)
+        coming.begin(slice(0, min(first, projections.n_projections)))  # while points go to the device
         layouts = self._lay_out(datasets, projections.scaler)
         chunk = self._chunk or fit_chunk(datasets, projections, self.device)
-        parts = _cut_projections(projections.n_projections, _find_first(projections, self._chunk), chunk)
+        parts = _cut_projections(projections.n_projections, first, chunk)
         size = chunk  # what is worked on at a time: halved when memory runs out
         unchecked: deque[_Checks] = deque()
         for start, block in coming.follow(parts, _DRAWN_AHEAD):
@@ -165,7 +165,7 @@ class TorchEngine:
                 try:
                     drawn = Uploaded.of(part, self.device)
                     seen = None if before_sorting is None else Projected(self, here, part, [])
-                    found = [self._see(layout, drawn, here, degree, seen, sort) for layout in layouts]
+                    found = [self._see(layout, drawn, here, moments, seen, sort) for layout in layouts]
                 except torch.OutOfMemoryError as error:
                     size = _halve(size, self.device, error)
                     continue
@@ -174,36 +174,20 @@ class TorchEngine:
                     before_sorting(seen)
                     del seen
                 kept = [one for one in found if one is not None]
+                means = [find_means(one.layout, self.device) for one in kept if one.moments is not None]
                 del found
                 if kept:
                     unchecked.append(_Checks(here, part, kept))
                 rows, terms = [one.rows for one in kept], [one.terms for one in kept]
-                moments = [one.moments for one in kept if one.moments is not None]
+                found_moments = [one.moments for one in kept if one.moments is not None]
                 del kept
-                yield Sorted(here, rows, part, terms, self._place(moments, part), _find_values(moments))
-                del rows, terms, moments
+                controlled = self._place(found_moments, part), _find_values(found_moments), means
+                yield Sorted(here, rows, part, terms, *controlled)
+                del rows, terms, found_moments, controlled
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().finish(self)
         for checks in unchecked:
             checks.finish(self)
-
-    def expect(self, projections: Projections, draws: int, degree: int) -> None:
-        """Begin to draw the first chunk of these projections."""
-        self._begun = self._begin_draws(projections, draws, degree)
-
-    def _begin_draws(self, projections: Projections, draws: int, degree: int) -> Draws:
-        """The draws of these projections, with their first chunk begun."""
-        begun = self._begun
-        if begun is not None and begun.projections is projections and (begun.more, begun.degree) == (draws, degree):
-            return begun
-        coming = Draws(self.workers, projections, draws, degree, _TOGETHER)
-        coming.begin(slice(0, min(_find_first(projections, self._chunk), projections.n_projections)))
-        return coming
-
-    @torch.no_grad()
-    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
-        """Sums over the scaled points of each dataset, on the device."""
-        return [sum_points(layout, self.device) for layout in self._lay_out(datasets, scaler)]
 
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
@@ -307,7 +291,7 @@ class TorchEngine:
     # ------------------------------------------------------------------ one chunk
 
     def _see(
-        self, layout: Layout, drawn: Uploaded, here: slice, degree: int, seen: Projected | None, sort: bool
+        self, layout: Layout, drawn: Uploaded, here: slice, moments: bool, seen: Projected | None, sort: bool
     ) -> SortedRows | None:
         """Begin to project one dataset, and to sort it; the device works on while the next is prepared."""
         rows = self._project(layout, drawn, here)
@@ -315,8 +299,8 @@ class TorchEngine:
             seen.rows.append(rows.clone() if layout.position is None else rows.index_select(1, layout.position))
         if not sort:
             return None
-        wanted = degree and not layout.by_class
-        moments = verbs.summarise(rows, layout.classes.edges, degree, drawn.block.terms.limit) if wanted else None
+        wanted = moments and not layout.by_class
+        summary = verbs.summarise(rows, layout.classes.edges, drawn.block.terms.limit) if wanted else None
         terms = verbs.find_class_terms(rows, layout.classes, drawn.terms)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
         verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
@@ -328,7 +312,7 @@ class TorchEngine:
         else:
             ends = rows[:, :: max(1, rows.shape[1] - 1)]
         rows_fit = ends.isfinite().all(dim=1)
-        return SortedRows(layout, rows, terms, torch.stack([terms_fit, rows_fit]), moments)
+        return SortedRows(layout, rows, terms, torch.stack([terms_fit, rows_fit]), summary)
 
     def find_largest(self, layout: Layout, block: Block, number: int) -> float:
         """The largest |t| of a dataset under one projection, to explain terms that cannot be used."""
@@ -342,16 +326,26 @@ class TorchEngine:
             if layout.position is not None:
                 rows = torch.empty_like(rows).index_copy_(1, layout.position, rows)
         elif layout.points is not None:
-            rows = verbs.project(layout.points, drawn.theta, directions)
+            rows = verbs.project(self._stretch(layout, directions), drawn.theta, directions)
         else:
             rows = torch.empty((len(drawn.block), data.n_points), device=self.device)
             for part in verbs.cut_rows(data):
                 points = scale_points(data, part, layout.affine, self.device)
                 at = part if layout.position is None else layout.position[part]
-                rows[:, at] = verbs.project(points, drawn.theta, directions)
+                rows[:, at] = verbs.project(stretch_points(points, directions), drawn.theta, directions)
         if isinstance(directions, Directions) and directions.clamp is not None:
             rows.clamp_(-directions.clamp, directions.clamp)
         return rows
+
+    def _stretch(self, layout: Layout, directions: Drawn) -> torch.Tensor:
+        """The points of a dataset as directions take them, kept for the next chunk."""
+        assert layout.points is not None
+        stretch = directions.stretch if isinstance(directions, TurnedDirections) else None
+        if stretch is None:
+            return layout.points
+        if stretch not in layout.kept:
+            layout.kept[stretch] = stretch_points(layout.points, directions)
+        return layout.kept[stretch]
 
 
 def _find_first(projections: Projections, chunk: int | None) -> int:

@@ -33,8 +33,9 @@ def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Te
     sums = torch.empty((len(rows), n_classes), dtype=torch.float64, device=rows.device)
     with torch.cuda.device(rows.device):
         _kernels().class_sums[(len(rows), n_classes)](
-            rows, offsets, coefficients, sums, rows.shape[1], n_classes, coefficients.shape[1], float(cut), WIDTH=_WIDTH
-        )
+            rows, offsets, coefficients, sums, rows.shape[1], n_classes, coefficients.shape[1], float(cut),
+            MOST=1 << (coefficients.shape[1] - 1).bit_length(), WIDTH=_WIDTH,
+        )  # fmt: skip
     return sums
 
 
@@ -45,15 +46,15 @@ def shift_rows(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, t
         _kernels().shift_rows[(len(rows), -(-n // _WIDTH))](rows, codes, weights, terms, n, n_classes, WIDTH=_WIDTH)
 
 
-def class_powers(rows: torch.Tensor, offsets: torch.Tensor, degree: int, cut: float) -> torch.Tensor:
-    """Sums (B, C, 4 + D) over each class of t, t², t⁴ and t⁶, then of t, …, t^D with t cut to ±cut, in float64."""
-    n_classes, groups = len(offsets) - 1, 1 << (degree // 4 - 1).bit_length()
-    sums = torch.empty((len(rows), n_classes, 4 + 4 * groups), dtype=torch.float64, device=rows.device)
+def class_powers(rows: torch.Tensor, offsets: torch.Tensor, cut: float) -> torch.Tensor:
+    """Sums (B, C, 12) over each class of t, t², t⁴ and t⁶, then of t, …, t⁸ with t cut to ±cut, in float64."""
+    n_classes = len(offsets) - 1
+    sums = torch.empty((len(rows), n_classes, 12), dtype=torch.float64, device=rows.device)
     with torch.cuda.device(rows.device):
         _kernels().class_powers[(len(rows), n_classes)](
-            rows, offsets, sums, rows.shape[1], n_classes, float(cut), GROUPS=groups, WIDTH=_NARROW, num_warps=2
+            rows, offsets, sums, rows.shape[1], n_classes, float(cut), WIDTH=_NARROW, num_warps=2
         )
-    return sums[:, :, : 4 + degree]
+    return sums
 
 
 def transport(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
@@ -78,8 +79,6 @@ def transport(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p:
 def project_turn(
     points: torch.Tensor,
     signs: torch.Tensor,
-    along: torch.Tensor,
-    lean: torch.Tensor,
     scales: torch.Tensor,
     first: int,
     out: torch.Tensor,
@@ -90,8 +89,8 @@ def project_turn(
     side_by_side = max(1, min(16, _TURN_VALUES // size))
     with torch.cuda.device(points.device):
         _kernels().project_turn[(-(-m // side_by_side),)](
-            points, signs, along, lean, scales, out, m, d, out.stride(0), first, len(scales), along.shape[0],
-            points.stride(0), P=side_by_side, A=1 << levels // 2, B=1 << levels - levels // 2,
+            points, signs, scales, out, m, d, out.stride(0), first, len(scales), points.stride(0),
+            P=side_by_side, A=1 << levels // 2, B=1 << levels - levels // 2,
             num_warps=max(4, min(16, side_by_side * size // 2048)),
         )  # fmt: skip
 

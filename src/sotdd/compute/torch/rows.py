@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise as neighbours
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +21,7 @@ from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import ORDERS
 from sotdd.projections.labels import Quantiles, Summaries, summarise_class
 from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.turns import TurnedDirections
@@ -103,6 +104,7 @@ class Layout:
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
     affine: Affine  # by which its points are scaled
     by_class: bool = False  # whether each class is sorted on its own
+    kept: dict[object, torch.Tensor] = field(default_factory=dict)  # what was made of the points for all chunks
 
 
 def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
@@ -290,20 +292,20 @@ def check_device(device: str | torch.device) -> torch.device:
 # ------------------------------------------------------------------ class moments, for control variates
 
 
-def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> ClassMoments:
-    """Mean (B, D + 1), covariance (B, D + 1, D + 1) and even moments (B, 3) over points, in float64."""
+def summarise(rows: Rows, edges: torch.Tensor, cut: float) -> ClassMoments:
+    """Mean (B, 9), covariance (B, 9, 9) and even moments (B, 3) over points, in float64."""
     counts = edges.diff()
     shares = (counts / counts.sum()).to(torch.float64)
-    width = (0 if fused.available(rows) else rows.shape[1]) + degree * len(counts)
+    width = (0 if fused.available(rows) else rows.shape[1]) + ORDERS * len(counts)
     parts = []
     for some in torch.split(rows, max(1, _SUMMARISED // width)):  # some rows at a time: float64 copies stay small
         if fused.available(rows):
-            sums = fused.class_powers(some, edges, degree, cut)
-            means = sums * _inverse_factorials(degree, rows.device) / counts[:, None]
+            sums = fused.class_powers(some, edges, cut)
+            means = sums * _inverse_factorials(rows.device) / counts[:, None]
             uncut, cut_ones = means[:, :, :4], means[:, :, 4:]
         else:
             uncut = _find_moments(some, edges, (1, *_EVEN), math.inf)
-            cut_ones = _find_moments(some, edges, range(1, degree + 1), cut)
+            cut_ones = _find_moments(some, edges, range(1, ORDERS + 1), cut)
         by_class = torch.cat([uncut[:, :, :1], cut_ones], dim=2)
         mean, even = (torch.einsum("c,bcd->bd", shares, found) for found in (by_class, uncut[:, :, 1:]))
         centred = by_class - mean[:, None]
@@ -312,14 +314,14 @@ def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> Class
 
 
 @cache
-def _inverse_factorials(degree: int, device: torch.device) -> torch.Tensor:
-    """1 / k! of the powers that the fused loop sums: 1, 2, 4 and 6 without a cut, then 1, …, D."""
-    orders = (1, *_EVEN, *range(1, degree + 1))
+def _inverse_factorials(device: torch.device) -> torch.Tensor:
+    """1 / k! of the powers that the fused loop sums: 1, 2, 4 and 6 without a cut, then 1, …, 8."""
+    orders = (1, *_EVEN, *range(1, ORDERS + 1))
     return torch.tensor([1 / math.factorial(k) for k in orders], dtype=torch.float64, device=device)
 
 
 def place_labels(moments: ClassMoments, terms: torch.Tensor) -> torch.Tensor:
-    """Mean and standard deviation (B, J, 2) of projected points under label terms (B, J, D + 1).
+    """Mean and standard deviation (B, J, 2) of projected points under label terms (B, J, 9).
 
     The twin of what ``group_rows`` of the compiled loops does.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from sotdd.compute.engine import ByClass, Points, PointSums, Seen
+from sotdd.compute.engine import ByClass, Points, Seen
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Affine, Along, Classes, Layout, Terms, copy_array
@@ -66,6 +66,15 @@ def _upload_directions(drawn: Drawn, device: torch.device) -> Along | None:
     return copy_array(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
 
 
+def stretch_points(points: torch.Tensor, drawn: Drawn) -> torch.Tensor:
+    """Points (m, d) as structured directions take them: stretched along those that these lean towards."""
+    stretch = drawn.stretch if isinstance(drawn, TurnedDirections) else None
+    if stretch is None:
+        return points
+    basis, further = (copy_array(rows, np.float32, points.device) for rows in (stretch.basis, stretch.further))
+    return torch.addmm(points, points @ basis.T, further)
+
+
 def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
     """Some points (m, d) on the device, float32, centred and scaled in float64."""
     if isinstance(data.features, DeviceFeatures):
@@ -83,7 +92,7 @@ def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.devic
     whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
     sizes = {id(data.features): data.n_points * data.n_features for data in whole if isinstance(data, LabelledData)}
     needed = sum(sizes.values())
-    stays = device.type == "cuda" and 2 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
+    stays = device.type == "cuda" and 3 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
     affine = None
     if scaler is not None:
         centre, inverse = np.broadcast_arrays(scaler.centre, scaler.inverse)
@@ -104,11 +113,14 @@ def _are_twins(one: Points, other: Points) -> bool:
 
 
 def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool, twin: Layout | None) -> Layout:
-    offsets, grouped_at = data.grouping()
+    offsets = data.offsets
     classes = Classes.of(offsets, copy_array(offsets, np.int64, device))
     if twin is not None:  # points of one class are in any order
-        return replace(twin, data=data, classes=classes)
-    position = None if grouped_at is None else copy_array(grouped_at, np.int64, device)
+        return replace(twin, data=data, classes=classes, kept={})
+    position = None
+    if not data.is_grouped:
+        order = torch.argsort(copy_array(data.codes, np.int64, device), stable=True)
+        position = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=device))
     points = None
     if stays and isinstance(data, LabelledData):
         try:
@@ -122,8 +134,10 @@ def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool
     return Layout(data, classes, position, points, affine)
 
 
-def sum_points(layout: Layout, device: torch.device) -> PointSums:
-    """Sums over the scaled points of a dataset, in float64."""
+def find_means(layout: Layout, device: torch.device) -> torch.Tensor:
+    """Means over the scaled points of a dataset, (4 + d,) in float64, as `Sorted` has them; kept for the next chunk."""
+    if "means" in layout.kept:
+        return layout.kept["means"]
     data = layout.data
     assert isinstance(data, LabelledData)
     lengths = torch.zeros(3, dtype=torch.float64, device=device)
@@ -150,8 +164,8 @@ def sum_points(layout: Layout, device: torch.device) -> PointSums:
                 lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
         total[part] = by_class.sum(dim=0)
         between += (by_class.square().sum(dim=1) / counts).sum()
-    host = torch.cat([lengths, between[None], total]).cpu().numpy()  # at once: every copy is waited for
-    return PointSums(host[:3], host[4:], float(host[3]))
+    layout.kept["means"] = torch.cat([lengths, between[None], total]) / data.n_points
+    return layout.kept["means"]
 
 
 # ------------------------------------------------------------------ memory
@@ -194,32 +208,22 @@ class UploadedTurn:
     """Some directions of a turn, from ``first`` on, on the device."""
 
     signs: torch.Tensor  # (3, D)
-    basis: torch.Tensor  # (r, d)
-    lean: torch.Tensor  # (B, r)
     scales: torch.Tensor  # (B,)
     first: int
 
     @classmethod
     def of(cls, turn: Turn, first: int, stop: int, device: torch.device) -> UploadedTurn:
         """Copy what these directions need."""
-        parts = (turn.signs, turn.basis, turn.lean[first:stop], turn.scales[first:stop])
-        together = copy_array(np.concatenate([part.ravel() for part in parts]), np.float32, device)
-        signs, basis, lean, scales = (
-            flat.view(part.shape)
-            for flat, part in zip(together.split([part.size for part in parts]), parts, strict=True)  # type: ignore[no-untyped-call]
-        )
-        return cls(signs, basis, lean, scales, first)
+        signs, scales = (copy_array(part, np.float32, device) for part in (turn.signs, turn.scales[first:stop]))
+        return cls(signs, scales, first)
 
     def write(self, points: torch.Tensor, out: torch.Tensor) -> None:
-        """Write the projections (B, m) of points (m, d)."""
-        along = self.basis @ points.T  # (r, m)
+        """Write the projections (B, m) of stretched points (m, d)."""
         if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_TURN:
-            fused.project_turn(points, self.signs, along, self.lean, self.scales, self.first, out)
+            fused.project_turn(points, self.signs, self.scales, self.first, out)
             return
         for block in _cut_points(len(points), self.signs):
-            values = self._multiply(points[block])
-            values.addmm_(self.lean, along[:, block])
-            out[:, block] = values.mul_(self.scales[:, None])
+            out[:, block] = self._multiply(points[block]).mul_(self.scales[:, None])
 
     def _multiply(self, points: torch.Tensor) -> torch.Tensor:
         """Products (B, m) with bare rows of the turn."""

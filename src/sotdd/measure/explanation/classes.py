@@ -190,7 +190,7 @@ class ClassCosts(Collector):
                 f"the datasets have {shape[0]:,} and {shape[1]:,} classes, too many to compare each with each: use "
                 "coarser labels."
             )
-        self._edges = [data.grouping()[0] for data in datasets]
+        self._edges = [data.offsets for data in datasets]
         self._codes = [np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends)) for ends in self._edges]
         self._between = np.zeros((_SLOTS, 2, *shape))  # W_p^p, and its square
         self._within = [np.zeros((_SLOTS, 2, count, count)) for count in shape]

@@ -36,7 +36,7 @@ _Halves = dict[int, tuple[int, Doubles]]
 _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
 
 # Pairs that one thread fits at a time.
-_FITTED = 16
+_FITTED = 8
 
 # Up to this many projected values, other threads would take longer to start than the work takes.
 _SMALL = 1 << 20
@@ -190,7 +190,7 @@ class Comparison:
     ) -> None:
         self._datasets, self._pairs, self._p, self._projections = datasets, pairs, p, projections
         self._engine = engine
-        self._controls = [] if estimator == "plain" else [CollectControls(projections, engine).sum_points(datasets)]
+        self._controls = [] if estimator == "plain" else [CollectControls(projections, engine)]
         self._costs = PairCosts(pairs, p, engine)
         seed, orders = make_seed(projections) if n_splits or halves else 0, (p,)
         self._of_pairs = [Plan.of_pair(datasets, pair, n_splits, seed, orders) for pair in pairs] if n_splits else []

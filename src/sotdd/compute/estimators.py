@@ -27,8 +27,8 @@ FEWEST_FITTED = 256
 # A control that varies by less than this share of its size does not vary: it cannot be told from the intercept.
 _CONSTANT = 1e-6
 
-# Controls beyond this size, or its inverse, are brought to size one, so that their squares stay in float64.
-_LARGE = 1e100
+# Where squares of controls are beyond this size, or its inverse, the controls are brought to size one.
+_LARGE = 1e200
 
 # Added to the diagonal, by share of the trace: controls that nearly follow from others would turn the last
 # bits of a sum into digits of the result.
@@ -230,16 +230,17 @@ def _find_residuals(costs: Doubles, columns: Sequence[Doubles]) -> Doubles:
     padded[:, :count, 0], padded[:, :count, -1] = 1.0, costs
     for row, part in enumerate(columns):
         padded[row, :count, 1 : 1 + part.shape[1]] = part
-    sizes = np.maximum(padded.max(axis=1), -padded.min(axis=1))
-    if not np.isfinite(sizes).all():
-        padded = np.where(np.isfinite(sizes)[:, None], padded, 0.0)
-        sizes = np.where(np.isfinite(sizes), sizes, 0.0)
-    if not ((sizes == 0) | ((sizes > 1 / _LARGE) & (sizes < _LARGE))).all():
-        padded[:, :, 1:-1] = np.ldexp(padded[:, :, 1:-1], -np.frexp(sizes[:, None, 1:-1])[1])
     design = padded.reshape(len(costs), -1, _FOLDS, width).transpose(0, 2, 1, 3)  # (P, folds, rows, q + 2)
-    products = design.transpose(0, 1, 3, 2) @ design
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = design.transpose(0, 1, 3, 2) @ design
     whole = products.sum(axis=1)
     squares = np.diagonal(whole, axis1=1, axis2=2)
+    odd = ~((squares > 1 / _LARGE) & (squares < _LARGE)).all(axis=0)
+    if padded[:, :, odd].any():  # not zeros alone
+        _bring_to_size(padded[:, :, 1:-1])
+        products = design.transpose(0, 1, 3, 2) @ design
+        whole = products.sum(axis=1)
+        squares = np.diagonal(whole, axis1=1, axis2=2)
     varies = squares - whole[:, 0] ** 2 / count > _CONSTANT**2 * squares
     varies[:, 0], varies[:, -1] = True, False
     scale = np.where(varies, np.sqrt(count / np.where(varies, squares, 1.0)), 0.0)[:, None, :]
@@ -252,6 +253,13 @@ def _find_residuals(costs: Doubles, columns: Sequence[Doubles]) -> Doubles:
     explained = (design @ coefficients)[..., 0].transpose(0, 2, 1).reshape(len(costs), -1)
     residuals: Doubles = costs - explained[:, :count]
     return residuals
+
+
+def _bring_to_size(columns: Doubles) -> None:
+    """Bring columns (P, L, q) near size one, in place, so that their squares stay in float64; zeros if not finite."""
+    sizes = np.abs(columns).max(axis=1, keepdims=True)
+    np.copyto(columns, 0.0, where=~np.isfinite(sizes))
+    np.ldexp(columns, -np.frexp(np.where(np.isfinite(sizes), sizes, 0.0))[1], out=columns)
 
 
 def _judge_tails(values: Doubles, costs: Doubles) -> list[Remark | None]:

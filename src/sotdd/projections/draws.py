@@ -118,15 +118,17 @@ class Laws:
 
     def draw_more(self, block: Block, first: int, count: int) -> Block:
         """The projections from block ``first`` on with ``count`` further draws of the label law for each."""
+        from sotdd.projections.kernels import count_draws
+
         numbers, rows = self._number(first, first - (-len(block) // BLOCK)), count * len(block)
+        counted = np.zeros((len(block), ORDERS + 2, 1 + count))
         if type(self.label) is Moments:
             generators = _generators(self.seed, Stream.MORE_LABEL_TERMS, numbers)
-            normals, uniforms = (part[:rows] for part in draw_numbers(self.label, generators, count * BLOCK))
-            orders = np.minimum(self.label.orders.orders(uniforms), ORDERS + 1)
-            counted = _count_drawn(unit_rows(normals), orders, count)
+            normals, uniforms = draw_numbers(self.label, generators, count * BLOCK)
+            known = self.label.orders.cumulative(self.label.n_moments)
+            count_draws(normals[:rows], uniforms[:rows], known, counted)
         else:
             more = self._draw_own_terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK).part(slice(rows))
-            counted = np.zeros((len(block), ORDERS + 2, 1 + count))
             shape = len(block), count, -1
             count_orders(more.weights.reshape(shape[:2]), more.coefficients.reshape(shape), counted[:, :, 1:])
         count_orders(block.terms.weights[:, None], block.terms.coefficients[:, None], counted[:, :, :1])
@@ -197,17 +199,6 @@ def count_orders(weights: NDArray[np.float64], coefficients: NDArray[np.float64]
     scale = np.array([math.factorial(order) for order in range(width)], np.float64)
     counted[:, :width] = (coefficients[:, :, :width] * scale).transpose(0, 2, 1)
     counted[:, 0] = weights
-
-
-def _count_drawn(psi: NDArray[np.float64], orders: NDArray[np.int64], draws: int) -> NDArray[np.float64]:
-    """What t and moments count by in J draws ψ (B · J, k + 1) of some orders, (B, 10, 1 + J) from the second on."""
-    count, width = len(psi) // draws, ORDERS + 2
-    places = np.arange(count)[:, None] * (width * (1 + draws)) + np.arange(1, 1 + draws)
-    places = places.reshape(-1, 1) + orders * (1 + draws)
-    flat = np.bincount(places.ravel(), psi[:, 1:].ravel(), count * width * (1 + draws)).astype(np.float64, copy=False)
-    counted: NDArray[np.float64] = flat.reshape(count, width, 1 + draws)
-    counted[:, 0, 1:] = psi[:, 0].reshape(count, draws)
-    return counted
 
 
 # Most calls draw with the same seed: what the last ones drew of few features is kept.

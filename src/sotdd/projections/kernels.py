@@ -1,4 +1,4 @@
-"""The loops of projections: points times rows of H·S₃·H·S₂·H·S₁, and moments of features.
+"""The loops of projections: points times rows of H·S₃·H·S₂·H·S₁, draws of label terms, and moments of features.
 
 H is the Hadamard matrix of a power of two, in its natural order and without a factor. It is never formed: a transform
 adds and subtracts values that are half of what is left apart, again and again. Sixteen points go side by side, one to a
@@ -7,6 +7,8 @@ for: sums are always formed in the same order, so results have the same bits.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +108,31 @@ def project_rows(
             _transform(z, rows if turn == 2 else size)
         for i in range(out.shape[0]):
             write_multiple(out[i], at + start, scales[i], z, LANES * (skipped + i))
+
+
+# --------------------------------------------------------------------------- label terms
+
+
+@exact_kernel
+def count_draws(normals: Doubles, uniforms: Doubles, known: Doubles, counted: Doubles) -> None:
+    """Add what t and the moments count by in J draws of the label law to counted (B, D + 2, 1 + J), all but the first.
+
+    Draw j of projection b is row b J + j of normals (B J, k + 1), brought to length one, and of uniforms (B J, k), from
+    which orders follow by their cumulative probabilities, known (k, …). Orders beyond D count as one.
+    """
+    draws, beyond = counted.shape[2] - 1, min(counted.shape[1] - 1, known.shape[1]) - 1
+    for b in range(counted.shape[0]):
+        for j in range(1, 1 + draws):
+            psi, places, length = normals[b * draws + j - 1], uniforms[b * draws + j - 1], 0.0
+            for i in range(psi.size):
+                length += psi[i] * psi[i]
+            length = 1.0 / math.sqrt(length)
+            counted[b, 0, j] += psi[0] * length
+            for i in range(places.size):
+                order = 1
+                for below in range(beyond):  # all of them: nobody can tell where to stop, which takes longer
+                    order += int(known[i, below] <= places[i])
+                counted[b, order, j] += psi[i + 1] * length
 
 
 # --------------------------------------------------------------------------- features

@@ -20,8 +20,6 @@ from sotdd.projections.directions import Law, unit_rows
 # beyond float64.
 HIGHEST_ORDER = 170
 
-# Parts of the unit interval, a power of two, in most of which no cumulative probability lies.
-_PARTS = 1024
 _HIGHEST_RATE = 64.0
 
 
@@ -74,19 +72,14 @@ class ZeroTruncatedPoisson(Law, name="zero-truncated Poisson"):
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        rates = self._rates(uniforms.shape[1])
-        guides = np.concatenate([_guide_poisson(rate, self.max_order) for rate in rates])
-        orders = guides[(uniforms * _PARTS).astype(np.int64) + _PARTS * np.arange(len(rates))]
-        for column, rate in enumerate(rates):
-            unclear = np.flatnonzero(orders[:, column] == 0)
-            known = cumulative_poisson(rate, self.max_order)
-            orders[unclear, column] = np.searchsorted(known, uniforms[unclear, column], "right") + 1
-        result: NDArray[np.int64] = np.minimum(orders, self.max_order or HIGHEST_ORDER)
-        return result
+        known = self.cumulative(uniforms.shape[1])
+        found = [np.searchsorted(own, column, "right") for own, column in zip(known, uniforms.T, strict=True)]
+        orders: NDArray[np.int64] = np.minimum(np.stack(found, axis=1) + 1, known.shape[1])
+        return orders
 
-    def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
-        """P(order <= 1), P(order <= 2), … of each moment."""
-        return [cumulative_poisson(rate, self.max_order) for rate in self._rates(n_moments)]
+    def cumulative(self, n_moments: int) -> NDArray[np.float64]:
+        """P(order <= 1), P(order <= 2), … of each moment, (k, highest order)."""
+        return np.stack([cumulative_poisson(rate, self.max_order) for rate in self._rates(n_moments)])
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
@@ -108,13 +101,6 @@ def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.
     logs = orders * math.log(rate) - np.array([math.lgamma(order + 1) for order in orders])
     whole = np.cumsum(np.exp(logs - math.log(math.expm1(rate))))
     return whole if max_order is None else whole[:max_order] / whole[max_order - 1]
-
-
-@cache
-def _guide_poisson(rate: float, max_order: int | None) -> NDArray[np.int64]:
-    """The order that each part of the unit interval stands for; 0 for parts that a cumulative probability is in."""
-    edges = np.searchsorted(cumulative_poisson(rate, max_order), np.arange(_PARTS + 1) / _PARTS, "right")
-    return np.where(edges[:-1] == edges[1:], edges[:-1] + 1, 0)
 
 
 @dataclass(frozen=True)
@@ -142,9 +128,9 @@ class UniformOrders(Law, name="uniform orders"):
         """Cut the unit interval into equal parts."""
         return (uniforms * self.max_order).astype(np.int64) + 1
 
-    def cumulative(self, n_moments: int) -> list[NDArray[np.float64]]:
-        """P(order <= 1), P(order <= 2), … of each moment."""
-        return [np.arange(1, self.max_order + 1) / self.max_order] * n_moments
+    def cumulative(self, n_moments: int) -> NDArray[np.float64]:
+        """P(order <= 1), P(order <= 2), … of each moment, (k, highest order)."""
+        return np.tile(np.arange(1, self.max_order + 1) / self.max_order, (n_moments, 1))
 
 
 OrderLaw: TypeAlias = ZeroTruncatedPoisson | UniformOrders

@@ -90,12 +90,12 @@ class Block:
         """Put consecutive blocks together."""
         if len(blocks) == 1:
             return blocks[0]
-        draws = [block.draws for block in blocks if block.draws is not None]
-        return Block(
-            _join([block.features for block in blocks]),
-            LabelTerms.join([block.terms for block in blocks]),
-            np.concatenate(draws) if draws else None,
-        )
+        return Block(_join([block.features for block in blocks]), LabelTerms.join([block.terms for block in blocks]))
+
+    def with_draws(self, further: NDArray[np.float64]) -> Block:
+        """The same with further draws of the label law, to which its own are added, in place."""
+        count_orders(self.terms.weights[:, None], self.terms.coefficients[:, None], further[:, :, :1])
+        return replace(self, draws=further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +116,15 @@ class Laws:
             return Block(self._draw_directions(numbers), _draw_terms(self.label, self.seed, numbers))
         return Block(self._draw_directions(numbers), self._draw_own_terms(Stream.LABEL_TERMS, numbers, BLOCK))
 
-    def draw_more(self, block: Block, first: int, count: int) -> Block:
-        """The projections from block ``first`` on with ``count`` further draws of the label law for each."""
+    def draw_further(self, first: int, n_projections: int, count: int) -> NDArray[np.float64]:
+        """What t and the moments count by in further draws of the label law, as a `Block` has it from the second on.
+
+        As many for each of these projections, from block ``first`` on. The first column is left to what was drawn.
+        """
         from sotdd.projections.kernels import count_draws
 
-        numbers, rows = self._number(first, first - (-len(block) // BLOCK)), count * len(block)
-        counted = np.zeros((len(block), ORDERS + 2, 1 + count))
+        numbers, rows = self._number(first, first - (-n_projections // BLOCK)), count * n_projections
+        counted = np.zeros((n_projections, ORDERS + 2, 1 + count))
         if type(self.label) is Moments:
             generators = _generators(self.seed, Stream.MORE_LABEL_TERMS, numbers)
             normals, uniforms = draw_numbers(self.label, generators, count * BLOCK)
@@ -129,10 +132,9 @@ class Laws:
             count_draws(normals[:rows], uniforms[:rows], known, counted)
         else:
             more = self._draw_own_terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK).part(slice(rows))
-            shape = len(block), count, -1
+            shape = n_projections, count, -1
             count_orders(more.weights.reshape(shape[:2]), more.coefficients.reshape(shape), counted[:, :, 1:])
-        count_orders(block.terms.weights[:, None], block.terms.coefficients[:, None], counted[:, :, :1])
-        return replace(block, draws=counted)
+        return counted
 
     def _number(self, first: int, last: int) -> range:
         return range(self.first_block + first, self.first_block + last)

@@ -195,22 +195,19 @@ class Projections(Received):
         law = settings["directions"].get("law", "own law")
         return f"Projections({self.n_projections:,} of {say_count(self.n_features, 'feature')}, {law}{seed})"
 
-    def draw(self, start: int, stop: int, more: int = 0) -> Block:
+    def draw(self, start: int, stop: int) -> Block:
         """Draw projections start, …, stop - 1; ``start`` is a multiple of 64.
 
-        A projection is the same whatever portion it is drawn in. The label law is drawn ``more`` times beside it.
+        A projection is the same whatever portion it is drawn in.
         """
-        given = start, stop, more
-        whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in given)
-        if not whole or start % BLOCK or not 0 <= start < min(stop, self.n_projections) or not 0 <= more <= BLOCK:
+        whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in (start, stop))
+        if not whole or start % BLOCK or not 0 <= start < min(stop, self.n_projections):
             raise SotddError(
-                f"start, stop and more are {', '.join(map(describe, given))}: expected a multiple of {BLOCK}, "
-                f"more than that, of {say_count(self.n_projections, 'projection')}, and at most {BLOCK}."
+                f"start and stop are {describe(start)} and {describe(stop)}: expected a multiple of {BLOCK}, and more "
+                f"than that, of {say_count(self.n_projections, 'projection')}."
             )
         start, stop = int(start), min(int(stop), self.n_projections)
-        first, last = start // BLOCK, -(-stop // BLOCK)
-        block = self._blocks(first, last).part(slice(stop - start))
-        return self.source.draw_more(block, first, more) if more and isinstance(self.source, Laws) else block
+        return self._blocks(start // BLOCK, -(-stop // BLOCK)).part(slice(stop - start))
 
     def blocks(self) -> Iterator[tuple[slice, Block]]:
         """Draw block after block, without any data; which projections each has, and the draws."""

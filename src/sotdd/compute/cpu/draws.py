@@ -16,10 +16,14 @@ from sotdd.projections.draws import BLOCK, Block, Laws
 from sotdd.projections.moments import Moments
 from sotdd.projections.recipe import Projections
 
+Doubles = NDArray[np.float64]
+
 # Further draws follow from the label law and the seed alone. Those of comparisons of few projections, in so many chunks
 # no larger than this, are kept for the next one: to make them takes longer than a small comparison.
 _KEPT, _KEPT_BYTES, _FEW = 2, 6 << 20, 1024
-_kept: dict[Hashable, NDArray[np.float64]] = {}
+_kept: dict[Hashable, Doubles] = {}
+# Projections whose further draws a thread makes at a time.
+_FURTHER = 4 * BLOCK
 
 
 class Draws:
@@ -41,18 +45,22 @@ class Draws:
         self.projections: Projections = projections
         self.more: int = more
         self._workers, self._size = workers, BLOCK * blocks
-        self._begun: deque[tuple[list[Future[Block]], Hashable, NDArray[np.float64] | None]] = deque()
+        self._begun: deque[tuple[list[Future[Block]], list[Future[Doubles]], Doubles | None]] = deque()
 
     def begin(self, part: slice) -> None:
         """Begin to draw some projections, those that follow on what was begun last."""
-        name = self._name(part)
-        kept = _kept.get(name)
-        alone = kept is not None or self._workers.count == 1
-        more, size = 0 if kept is not None else self.more, part.stop - part.start if alone else self._size
-        starts = range(part.start, part.stop, size)
-        pieces = [(start, min(start + size, part.stop), more) for start in starts]
-        futures = [self._workers.submit(partial(self.projections.draw, *piece)) for piece in pieces]
-        self._begun.append((futures, name, kept))
+        submit, laws, kept = self._workers.submit, self.projections.source, _kept.get(self._name(part))
+        further: list[Future[Doubles]] = []
+        if self.more and kept is None and isinstance(laws, Laws):
+            for start, stop in self._cut(part, _FURTHER):
+                further.append(submit(partial(laws.draw_further, start // BLOCK, stop - start, self.more)))
+        blocks = [submit(partial(self.projections.draw, start, stop)) for start, stop in self._cut(part, self._size)]
+        self._begun.append((blocks, further, kept))
+
+    def _cut(self, part: slice, size: int) -> list[tuple[int, int]]:
+        """Cut projections into pieces that a thread draws at a time; a single thread draws all of them."""
+        size = part.stop - part.start if self._workers.count == 1 else size
+        return [(start, min(start + size, part.stop)) for start in range(part.start, part.stop, size)]
 
     def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:
         """Draw one part after another, this many begun at a time: where it starts, and what was drawn.
@@ -62,16 +70,23 @@ class Draws:
         for number, part in enumerate(parts):
             for later in parts[number + len(self._begun) : number + ahead]:
                 self.begin(later)
-            futures, name, kept = self._begun.popleft()
-            block = Block.join([drawing.result() for drawing in futures])
-            del futures  # which hold what was drawn
+            blocks, further, kept = self._begun.popleft()
+            block = Block.join([drawing.result() for drawing in blocks])
             if kept is not None:
                 block = replace(block, draws=kept)
-            elif name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
-                _kept[name] = block.draws
-                for old in list(_kept)[:-_KEPT]:
-                    _kept.pop(old, None)
+            elif further:
+                block = block.with_draws(np.concatenate([drawing.result() for drawing in further]))
+                self._keep(block, part)
+            del blocks, further  # which hold what was drawn
             yield part.start, block
+
+    def _keep(self, block: Block, part: slice) -> None:
+        """Keep further draws for the next comparison, where they are small."""
+        name = self._name(part)
+        if name is not None and block.draws is not None and block.draws.nbytes <= _KEPT_BYTES:
+            _kept[name] = block.draws
+            for old in list(_kept)[:-_KEPT]:
+                _kept.pop(old, None)
 
     def _name(self, part: slice) -> Hashable:
         """What the further draws of some projections follow from; None where they are not kept."""

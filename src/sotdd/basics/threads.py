@@ -103,6 +103,10 @@ def _begin_thread() -> None:
             library.set_num_threads(1)
 
 
+# The outermost block of each thread.
+_blocks = threading.local()
+
+
 class Workers:
     """Threads for the time of a ``with`` block.
 
@@ -118,16 +122,28 @@ class Workers:
         self._team: list[threading.Thread] = []
         self._size = 0  # of the team, once all have started
         self._here = threading.local()
+        self._outer: Workers | None = None
         self.count: int = 0  # threads at work, the caller's among them
 
     def __enter__(self) -> Workers:
-        """Find how many threads there may be; they start with the first work for them."""
-        share = serial_blas.enter()
-        self.count = self.threads or share
+        """Find how many threads there may be; they start with the first work for them.
+
+        Within another block of the same thread, its threads do the work.
+        """
+        self._outer = getattr(_blocks, "outermost", None)
+        share = serial_blas.enter(at_work=self._outer is None)
+        self.count = self.threads or (share if self._outer is None else self._outer.count)
+        if self._outer is None:
+            _blocks.outermost = self
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Stop the threads; work not begun is dropped."""
+        outer = self._outer
+        if outer is not None:
+            serial_blas.leave(at_work=False)
+            return
+        _blocks.outermost = None
         try:
             with suppress(Empty):
                 while True:
@@ -142,6 +158,9 @@ class Workers:
 
     def _hand_over(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Give work to other threads, and start as many as there are not yet."""
+        if self._outer is not None:
+            self._outer._hand_over(jobs)
+            return
         more = min(self.count - 1 - self._size, len(jobs))
         self._size += more
         self._start(more)

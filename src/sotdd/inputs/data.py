@@ -413,6 +413,11 @@ def refuse_non_finite(
     block: NDArray[Any], rows: range | NDArray[np.integer], name: str, columns: Sequence[str] | None = None
 ) -> None:
     """Refuse a block that holds NaN or infinities, and say where the first of them is; ``rows`` numbers its rows."""
+    if block.flags.c_contiguous and block.dtype in (np.float32, np.float64):
+        values = block.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values @ values):  # which takes half the time
+                return
     finite = np.isfinite(block)
     if finite.all():
         return

@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack, cast, get_args
 from sotdd.basics.checks import check_choice, check_flag, check_order, describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, UnknownSetting
+from sotdd.basics.threads import Workers
 from sotdd.compute.comparison import MOST, compare, compare_to_tolerance
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator
@@ -244,14 +245,15 @@ def measure_pairs(
     if method != "sotdd":
         return _measure_by_peer(method, data, pairs, p, settings, given, device, progress), None
     chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
-    named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
-    how: dict[str, Any] = {"device": device, "n_splits": n_splits, "estimator": chosen}
-    if rel_tol is None:
-        distances = compare(data, pairs, recipe, p, progress, halves=len(data) > 2, **how)
-    elif projections is None:
-        distances = {(0, 1): compare_to_tolerance(data, recipe, p, rel_tol, max_projections, progress, **how)}
-    else:
+    if rel_tol is not None and projections is not None:
         raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
+    how: dict[str, Any] = {"device": device, "n_splits": n_splits, "estimator": chosen}
+    with Workers():  # the same for fitting and comparing
+        named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
+        if rel_tol is None:
+            distances = compare(data, pairs, recipe, p, progress, halves=len(data) > 2, **how)
+        else:
+            distances = {(0, 1): compare_to_tolerance(data, recipe, p, rel_tol, max_projections, progress, **how)}
     if named is None:
         return distances, Recipe.of(recipe)
     return {pair: named.describe(found) for pair, found in distances.items()}, None

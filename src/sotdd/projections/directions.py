@@ -273,10 +273,10 @@ class Tilted:
         with np.errstate(over="ignore", invalid="ignore"):
             samples = [_sample_points(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
             samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
-        points = np.concatenate(samples)
-        if not np.isfinite(points).all():  # nothing can be learnt from them; the engine says what is wrong
-            return cls(np.eye(1, n_features), np.ones(1), structured)
-        vectors, shares = _principal(points, _DIRECTIONS + 1)
+        largest = float(np.max([(points.max(), -points.min()) for points in samples]))
+        if not np.isfinite(largest):  # nothing can be learnt from them
+            return cls(np.eye(1, n_features), np.ones(1), structured)  # the engine says what is wrong
+        vectors, shares = _principal(samples, largest or 1.0, _DIRECTIONS + 1)
         # Beside the next direction: data that vary alike in all directions are not tilted at all.
         rest = shares[_DIRECTIONS] if len(shares) > _DIRECTIONS else shares[-1]
         squares = (1 + _STRETCH * shares[:_DIRECTIONS]) / (1 + _STRETCH * rest)
@@ -400,9 +400,14 @@ def _first_basis(n_features: int, count: int) -> NDArray[np.float64]:
     return basis
 
 
-def _principal(wide: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _principal(
+    samples: Sequence[NDArray[np.float64]], largest: float, count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Leading directions (r, d) of second moments about zero and their shares, by subspace iteration."""
-    points = (wide / (np.abs(wide).max() or 1.0)).astype(np.float32)
+    points, done = np.empty((sum(map(len, samples)), samples[0].shape[1]), np.float32), 0
+    for part in samples:
+        np.divide(part, largest, out=points[done : done + len(part)], casting="same_kind")
+        done += len(part)
     count = min(count, *points.shape)
     total = float(np.einsum("ij,ij->", points, points)) or 1.0
     basis = _first_basis(points.shape[1], min(count + 4, points.shape[1]))

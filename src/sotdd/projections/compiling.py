@@ -1,6 +1,6 @@
 """How a loop is compiled, the arrays that loops take, and instructions that the compiler does not find by itself.
 
-The instructions are on sixteen float32 values at once. A *line* is sixteen neighbouring values of a flat array, named
+The instructions are on eight float32 values at once. A *line* is eight neighbouring values of a flat array, named
 by where it begins. Every operation is that of its values one by one: nothing is reordered, and products and sums are
 rounded each.
 """
@@ -122,8 +122,8 @@ event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
 
 # --------------------------------------------------------------------------- instructions on lines
 
-# As many float32 as the widest registers hold; others use two or four.
-LANES = 16
+# As many float32 as most registers hold. The values of a transform of 1,024 lines then stay in the first cache.
+LANES = 8
 
 _LINE = ir.VectorType(ir.FloatType(), LANES)
 
@@ -188,7 +188,7 @@ def _add_multiple(_context: Any, z: Any, at: Any, factor: Any, other: Any, other
 
 
 def _transpose(_context: Any, z: Any, at: Any, flat: Any, flat_at: Any, step: Any) -> Any:  # noqa: ANN401
-    """``(z, at, flat, flat_at, step)``: read sixteen lines ``step`` apart, write their columns as lines."""
+    """``(z, at, flat, flat_at, step)``: read eight lines ``step`` apart, write their columns as lines."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
         array, at, flat, flat_at, step = args

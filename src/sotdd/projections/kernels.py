@@ -1,7 +1,7 @@
 """The loops of projections: points times rows of H·S₃·H·S₂·H·S₁, draws of label terms, and moments of features.
 
 H is the Hadamard matrix of a power of two, in its natural order and without a factor. It is never formed: a transform
-adds and subtracts values that are half of what is left apart, again and again. Sixteen points go side by side, one to a
+adds and subtracts values that are half of what is left apart, again and again. Eight points go side by side, one to a
 lane of the processor's registers. Nothing depends on which points stand beside a point, nor on how many rows are asked
 for: sums are always formed in the same order, so results have the same bits.
 """
@@ -72,7 +72,7 @@ def _load(points: Floats, start: int, z: Floats) -> None:
     """Write as many points as there are lanes, of at least as many features, to the lanes of z, then zeros."""
     width = points.shape[1]
     for j in range(0, width, LANES):
-        first = min(j, width - LANES)  # the last lines are read twice, where the features are no multiple of sixteen
+        first = min(j, width - LANES)  # the last lines are read twice, where the features are no multiple of eight
         transpose(z, LANES * first, points, start * width + first, width)
     for i in range(LANES * width, z.size):
         z[i] = 0.0
@@ -91,7 +91,7 @@ def project_rows(
 ) -> None:
     """Write scale_i · u_i·x for points x, u_i the rows of H·S₃·H·S₂·H·S₁.
 
-    points (m, d), neither less than sixteen, signs (3, D), scales (B,); columns ``at`` and following of out (B, n) are
+    points (m, d), neither less than eight, signs (3, D), scales (B,); columns ``at`` and following of out (B, n) are
     written. The rows are those from ``first`` + ``skipped`` on, of an aligned power of two of them that begins at
     ``first``. z is for D lines meanwhile.
     """

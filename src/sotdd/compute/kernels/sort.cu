@@ -370,7 +370,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     count_cells(s, row + from, cells, size);
     sync_cluster();
     const int largest = place_cells(s, n, rank);
-    const bool beyond = __syncthreads_or((kBlocks == 1 ? n : share + largest) > capacity);
+    const bool beyond = __syncthreads_or((kBlocks == 1 ? n : min(n, share + largest)) > capacity);
     if (threadIdx.x <= kBlocks)
       s.bounds[threadIdx.x] = threadIdx.x < kBlocks ? first_from(s, 0, kAllCells, threadIdx.x * share) : kAllCells;
     __syncthreads();

@@ -178,6 +178,11 @@ class Plan:
         """(N,) the points class by class."""
         return np.argsort(self.codes, kind="stable").astype(np.int64)
 
+    @property
+    def classes(self) -> tuple[Indices, Indices]:
+        """The points class by class, and where the classes lie among them."""
+        return self.grouped, self._edges
+
     @kept_property
     def _edges(self) -> Indices:
         """(C + 1,) where the classes lie among them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from sotdd.projections.moments import LabelTerms, Polynomials
 def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArray[np.float64]:
     """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p.
 
-    Threads take a share of the rows, or a split each where labels count and points are not in cells.
+    Threads take a share of the rows, or of the splits where labels count and points are not in cells.
     """
     costs, terms, orders = np.empty((len(pool.rows), len(marks), len(plan.orders))), pool.terms, np.array(plan.orders)
     parts = _share_rows(len(pool.rows), 4 * workers.free if workers.free > 1 else 1)
@@ -30,25 +31,25 @@ def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArr
         return costs
     overlaps = Overlaps.of(*plan.sizes)
 
-    def work(item: tuple[int, slice]) -> None:
-        at, share = item
-        sides, drawn = plan.list_sides(marks[at]), terms.part(share)
+    def work(item: tuple[slice, slice]) -> None:
+        some, share = item
+        drawn = terms.part(share)
         if isinstance(drawn, Polynomials):
-            left, right = (side.offsets for side in sides)
-            index, offsets = np.concatenate([side.index for side in sides]), np.append(left, left[-1] + right[1:])
-            how = index, offsets, plan.sizes[0], drawn.weights, drawn.coefficients, drawn.limit
-            kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, at])
+            how = *plan.classes, marks[some], plan.sizes, drawn.weights, drawn.coefficients, drawn.limit
+            kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, some])
             return
         size = max(1, ITEM_VALUES // len(overlaps.width))
-        for start in range(share.start, share.stop, size):
+        for at, start in product(range(some.start, some.stop), range(share.start, share.stop, size)):
             part = slice(start, min(start + size, share.stop))
-            a, b = (_sort_side(pool.rows[part], side, terms.part(part)) for side in sides)
+            a, b = (_sort_side(pool.rows[part], side, terms.part(part)) for side in plan.list_sides(marks[at]))
             for column, p in enumerate(plan.orders):
                 costs[part, at, column] = transport_rows(a, b, p, overlaps)
 
     if plan.labels:
-        shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(marks)) if workers.free > 1 else 1)
-        workers.each(work, [(at, share) for at in range(len(marks)) for share in shares])
+        # Rows of a split have its sides in common: threads take some splits each, and few of them some of the rows.
+        some = _share_rows(len(marks), 4 * workers.free if workers.free > 1 else 1)
+        shares = _share_rows(len(pool.rows), -(-2 * workers.free // len(some)) if workers.free > 1 else 1)
+        workers.each(work, [(which, share) for which in some for share in shares])
     else:  # sides of points in order are in order
         (values, order), how = pool.ranked, (marks, *overlaps, orders)
         workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)

@@ -16,6 +16,7 @@ from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_ke
 
 Bits = NDArray[np.int32]
 Counts = NDArray[np.uint32]
+Marks = NDArray[np.uint8]
 
 # How many values a polynomial is evaluated on at a time: small enough to stay in the first cache.
 _TILE = 1024
@@ -258,12 +259,33 @@ def write_costs(
         out[column] = total
 
 
+@step
+def _list_sides(grouped: Integers, edges: Integers, marks: Marks, index: Integers, offsets: Integers) -> int:
+    """Write the points that are marked 0, then those that are marked 1, each class by class, and where classes begin.
+
+    Returns how many classes both sides have; those without a point are left out.
+    """
+    place = classes = 0
+    offsets[0] = 0
+    for side in range(2):
+        for c in range(edges.size - 1):
+            for i in range(edges[c], edges[c + 1]):
+                if marks[grouped[i]] == side:
+                    index[place] = grouped[i]
+                    place += 1
+            if place > offsets[classes]:
+                classes += 1
+                offsets[classes] = place
+    return classes
+
+
 @allocating_kernel
 def split_rows(
     rows: Floats,
-    index: Integers,
-    offsets: Integers,
-    n: int,
+    grouped: Integers,
+    edges: Integers,
+    marks: Marks,
+    sizes: tuple[int, int],
     weights: Doubles,
     coefficients: Doubles,
     cut: float,
@@ -273,24 +295,33 @@ def split_rows(
     orders: Doubles,
     out: Doubles,
 ) -> None:
-    """Write W_p^p (B, orders) between two sides of the points of rows (B, N), with class terms of each side's own.
+    """Write W_p^p (B, S, orders) between two sides of the points of rows (B, N), with class terms of each side's own.
 
-    index (n + m,) names the points of the one side, then those of the other, each class by class, and offsets say where
-    classes begin. All is done to one row before the next, so that it stays in the fastest caches.
+    grouped (N,) are the points class by class, where edges (C + 1,) bound the classes, and marks (S, N) say where each
+    point goes: 0 and 1 are the sides. All is done to one row before the next, so that it stays in the fastest caches.
     """
-    row, values, terms = np.empty(index.size, np.float32), np.empty(index.size), np.empty(offsets.size - 1)
-    bits, spare, counts = row.view(np.int32), np.empty(index.size, np.int32), np.empty((4, 2048), np.uint32)
-    for line in range(rows.shape[0]):
-        source = rows[line]
-        for i in range(index.size):
-            row[i] = source[index[i]]
-        sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, terms)
-        for c in range(terms.size):
-            terms[c] /= offsets[c + 1] - offsets[c]
-        shift(row, offsets, weights[line], terms)
-        for side in range(2):  # one place for both, since each is compiled anew
-            sort(bits[:n] if side == 0 else bits[n:], spare, counts)
-        write_costs(row[:n], row[n:], left, right, width, orders, out[line])
+    n, both = sizes[0], sizes[0] + sizes[1]
+    index, all_offsets, all_terms = (
+        np.empty(both, np.int64),
+        np.empty(2 * edges.size, np.int64),
+        np.empty(2 * edges.size),
+    )
+    row, values = np.empty(both, np.float32), np.empty(both)
+    bits, spare, counts = row.view(np.int32), np.empty(both, np.int32), np.empty((4, 2048), np.uint32)
+    for number in range(marks.shape[0]):
+        classes = _list_sides(grouped, edges, marks[number], index, all_offsets)
+        offsets, terms = all_offsets[: classes + 1], all_terms[:classes]
+        for line in range(rows.shape[0]):
+            source = rows[line]
+            for i in range(index.size):
+                row[i] = source[index[i]]
+            sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), values, terms)
+            for c in range(terms.size):
+                terms[c] /= offsets[c + 1] - offsets[c]
+            shift(row, offsets, weights[line], terms)
+            for side in range(2):  # one place for both, since each is compiled anew
+                sort(bits[:n] if side == 0 else bits[n:], spare, counts)
+            write_costs(row[:n], row[n:], left, right, width, orders, out[line, number])
 
 
 class Overlaps(NamedTuple):

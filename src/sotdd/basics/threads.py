@@ -156,12 +156,12 @@ class Workers:
         finally:
             serial_blas.leave()
 
-    def _hand_over(self, jobs: Sequence[Callable[[], None]]) -> None:
-        """Give work to other threads, and start as many as there are not yet."""
+    def _hand_over(self, jobs: Sequence[Callable[[], None]], count: int) -> None:
+        """Give work to other threads, and start as many as there are not yet, up to this many with the caller's."""
         if self._outer is not None:
-            self._outer._hand_over(jobs)
+            self._outer._hand_over(jobs, min(count, self._outer.count))
             return
-        more = min(self.count - 1 - self._size, len(jobs))
+        more = max(0, min(count - 1 - self._size, len(jobs)))
         self._size += more
         self._start(more)
         for job in jobs:
@@ -199,7 +199,7 @@ class Workers:
                 done.set_exception(error)
 
         if self.count > 1:
-            self._hand_over([work])
+            self._hand_over([work], self.count)
         else:
             work()
         return done
@@ -230,7 +230,7 @@ class Workers:
                     done.put(None)
             self._here.busy = False
 
-        self._hand_over([take_items] * (min(self.count, len(all_items)) - 1))
+        self._hand_over([take_items] * (min(self.count, len(all_items)) - 1), self.count)
         try:
             take_items()
             done.get()  # not for threads that found nothing left to do

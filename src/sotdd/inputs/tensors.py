@@ -78,8 +78,8 @@ class DeviceFeatures:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
         """Reach, mean and summed squared deviations of every feature, and the farthest row.
 
-        The reach (d,) is the largest deviation from ``pivot``; mean and deviations are those of
-        (x - pivot) / reach. All are computed on the device, in float64.
+        The reach (d,) is the largest deviation from ``pivot`` of float64, otherwise one; mean and deviations are those
+        of (x - pivot) / reach. All are computed on the device, in float64.
         """
         flat = self.tensor.reshape(len(self), -1)
         origin = flat.new_tensor(pivot, dtype=flat.new_empty(0).double().dtype)
@@ -87,15 +87,18 @@ class DeviceFeatures:
         starts = range(0, len(flat), rows)
 
         def gaps(start: int) -> Any:  # noqa: ANN401  # a tensor
-            return flat[start : start + rows].double() - origin
+            apart = flat[start : start + rows].double() - origin
+            return apart.div_(reach) if wide else apart
 
-        lowest, highest = (end.double() for end in flat.aminmax(dim=0))  # the same as of all gaps, in one pass
-        reach = (highest - origin).maximum(origin - lowest)
-        reach = reach.where(reach > 0, reach.new_ones(())).clamp_min(_SMALLEST)
-        mean = sum(gaps(start).div_(reach).sum(0) for start in starts) / len(flat)
+        reach, wide = origin.new_ones(len(origin)), flat.dtype == origin.dtype
+        if wide:  # squares of what is narrower stay in float64 as they are
+            lowest, highest = flat.aminmax(dim=0)  # the same as of all gaps, in one pass
+            reach = (highest - origin).maximum(origin - lowest)
+            reach = reach.where(reach > 0, reach.new_ones(())).clamp_min(_SMALLEST)
+        mean = sum(gaps(start).sum(0) for start in starts) / len(flat)
         squares, lengths = reach.new_zeros(len(reach)), reach.new_empty(len(flat))
         for start in starts:
-            deviations = gaps(start).div_(reach).sub_(mean).square_()
+            deviations = gaps(start).sub_(mean).square_()
             squares += deviations.sum(0)
             lengths[start : start + rows] = deviations @ (reach / reach.max()) ** 2
         # Brought to the host at once: every copy is waited for.

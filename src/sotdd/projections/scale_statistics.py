@@ -110,22 +110,22 @@ class FeatureMoments:
         """Those of all points together, the same for parts in any order (Chan, Golub and LeVeque)."""
         if len(parts) == 1:
             return parts[0]
-        n_points = sum(part.n_points for part in parts)
-        pivot = np.min([part.pivot for part in parts], axis=0)
-        with np.errstate(over="ignore"):
-            shifts = [part.pivot - pivot for part in parts]
-        reach = np.max([*(part.reach for part in parts), *shifts], axis=0)
-        refuse_beyond_float64(reach)
-        means = [shift / reach + part.mean * (part.reach / reach) for part, shift in zip(parts, shifts, strict=True)]
-        mean = _sum([own * (part.n_points / n_points) for part, own in zip(parts, means, strict=True)])
-        squares = _sum(
-            [
-                part.squares * (part.reach / reach) ** 2 + part.n_points * (own - mean) ** 2
-                for part, own in zip(parts, means, strict=True)
-            ]
+        counts = np.array([[part.n_points] for part in parts])
+        pivots, reaches, means, squares, farthest = (
+            np.stack([getattr(part, name) for part in parts])
+            for name in ("pivot", "reach", "mean", "squares", "farthest")
         )
+        n_points, pivot = int(counts.sum()), pivots.min(axis=0)
+        with np.errstate(over="ignore"):
+            shifts = pivots - pivot
+        reach = np.maximum(reaches.max(axis=0), shifts.max(axis=0))
+        refuse_beyond_float64(reach)
+        means = shifts / reach + means * (reaches / reach)
+        mean = _sum(means * (counts / n_points))
+        squares = _sum(squares * (reaches / reach) ** 2 + counts * (means - mean) ** 2)
         whole = cls(n_points, pivot, reach, mean, squares, parts[0].farthest, parts[0].name_of_farthest)
-        first = max(parts, key=lambda part: (whole.share_of(part.farthest), part.name_of_farthest))
+        shares = whole.shares_of(farthest).tolist()
+        first = max(zip(shares, parts, strict=True), key=lambda found: (found[0], found[1].name_of_farthest))[1]
         return replace(whole, farthest=first.farthest, name_of_farthest=first.name_of_farthest)
 
     @property
@@ -148,11 +148,12 @@ class FeatureMoments:
         """(d,) what each feature contributes to the squared spread; zeros where nothing does."""
         return self._lengths / (self._lengths.sum() or 1.0)
 
-    def share_of(self, point: Doubles) -> float:
-        """What one point contributes to the squared spread."""
+    def shares_of(self, points: Doubles) -> Doubles:
+        """What each of some points (m, d) contributes to the squared spread."""
         with np.errstate(over="ignore"):
-            deviation = ((point - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
-            return float(deviation @ deviation) / (float(self._lengths.sum()) or 1.0)
+            deviations = ((points - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
+            shares: Doubles = np.einsum("ij,ij->i", deviations, deviations) / (float(self._lengths.sum()) or 1.0)
+        return shares
 
     @property
     def _unit(self) -> float:
@@ -171,9 +172,9 @@ def _cut_blocks(data: LabelledData) -> list[list[slice]]:
     return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
-def _sum(parts: Sequence[Doubles]) -> Doubles:
-    """Add up in an order that does not depend on that of the parts."""
-    total: Doubles = np.sort(np.stack(parts), axis=0).sum(axis=0)
+def _sum(parts: Doubles) -> Doubles:
+    """Add up parts (P, d) in an order that does not depend on that of the parts."""
+    total: Doubles = np.sort(parts, axis=0).sum(axis=0)
     return total
 
 

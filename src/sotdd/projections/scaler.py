@@ -231,7 +231,7 @@ def _one_feature(whole: FeatureMoments, columns: Names | None) -> Iterator[Remar
 
 
 def _one_point(whole: FeatureMoments) -> Iterator[Remark]:
-    share = whole.share_of(whole.farthest)
+    share = float(whole.shares_of(whole.farthest[None])[0])
     if share > max(_MUCH, _TIMES / whole.n_points):
         yield Remark("one point", point=whole.name_of_farthest, share=share, makes_the_scale=share > _MOST)
 

@@ -22,8 +22,8 @@ Doubles = NDArray[np.float64]
 # no larger than this, are kept for the next one: to make them takes longer than a small comparison.
 _KEPT, _KEPT_BYTES, _FEW = 2, 6 << 20, 1024
 _kept: dict[Hashable, Doubles] = {}
-# Projections whose further draws a thread makes at a time.
-_FURTHER = 4 * BLOCK
+# Projections that a thread draws at a time: of turns, as many as share one of up to 1,024 features.
+_DRAWN, _DRAWN_OF_TURNS = 4 * BLOCK, 16 * BLOCK
 
 
 class Draws:
@@ -37,24 +37,21 @@ class Draws:
         What is drawn.
     more
         How many further draws of the label law each projection gets.
-    blocks
-        How many blocks a thread draws at a time.
     """
 
-    def __init__(self, workers: Workers, projections: Projections, more: int, blocks: int) -> None:
-        self.projections: Projections = projections
-        self.more: int = more
-        self._workers, self._size = workers, BLOCK * blocks
+    def __init__(self, workers: Workers, projections: Projections, more: int) -> None:
+        self._workers, self._projections, self._more = workers, projections, more
+        self._size = _DRAWN if projections.turn_size is None else _DRAWN_OF_TURNS
         self._begun: deque[tuple[list[Future[Block]], list[Future[Doubles]], Doubles | None]] = deque()
 
     def begin(self, part: slice) -> None:
         """Begin to draw some projections, those that follow on what was begun last."""
-        submit, laws, kept = self._workers.submit, self.projections.source, _kept.get(self._name(part))
+        submit, laws, kept = self._workers.submit, self._projections.source, _kept.get(self._name(part))
         further: list[Future[Doubles]] = []
-        if self.more and kept is None and isinstance(laws, Laws):
-            for start, stop in self._cut(part, _FURTHER):
-                further.append(submit(partial(laws.draw_further, start // BLOCK, stop - start, self.more)))
-        blocks = [submit(partial(self.projections.draw, start, stop)) for start, stop in self._cut(part, self._size)]
+        if self._more and kept is None and isinstance(laws, Laws):
+            for start, stop in self._cut(part, _DRAWN):
+                further.append(submit(partial(laws.draw_further, start // BLOCK, stop - start, self._more)))
+        blocks = [submit(partial(self._projections.draw, start, stop)) for start, stop in self._cut(part, self._size)]
         self._begun.append((blocks, further, kept))
 
     def _cut(self, part: slice, size: int) -> list[tuple[int, int]]:
@@ -90,9 +87,9 @@ class Draws:
 
     def _name(self, part: slice) -> Hashable:
         """What the further draws of some projections follow from; None where they are not kept."""
-        laws = self.projections.source
-        if not self.more or self.projections.n_projections > _FEW:
+        laws = self._projections.source
+        if not self._more or self._projections.n_projections > _FEW:
             return None
         if not isinstance(laws, Laws) or type(laws.label) is not Moments:
             return None
-        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self.more
+        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self._more

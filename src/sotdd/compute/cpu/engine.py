@@ -61,8 +61,6 @@ from sotdd.projections.scaler import Scaler
 
 _Item = TypeVar("_Item")
 
-# Blocks of draws that a thread takes at a time, so that it seldom waits for Python.
-_DRAWN = 4
 
 # Rows are finished in about this many pieces per thread, of no more than so many values.
 _ITEMS, _MOST_VALUES = 4, 1 << 20
@@ -113,7 +111,7 @@ class CpuEngine:
         layouts = lay_out(datasets, chunk, moments)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
-        drawn, means = Draws(self.workers, projections, draws, _DRAWN), list[Doubles]()
+        drawn, means = Draws(self.workers, projections, draws), list[Doubles]()
         for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
             here = slice(start, start + len(block))
             means += self._project(layouts, here, block.features, projections.scaler, tile, moments and not means)

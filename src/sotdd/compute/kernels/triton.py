@@ -9,6 +9,43 @@ import triton.language as tl
 
 
 @triton.jit
+def scale_points(raw, position, centre, inverse, out, d, GROUPED: tl.constexpr, WIDTH: tl.constexpr):
+    """One program scales one point in float64 and writes it to its place."""
+    line = tl.program_id(0).to(tl.int64)
+    place = line if GROUPED else tl.load(position + line)
+    for start in range(0, d, WIDTH):
+        at = start + tl.arange(0, WIDTH)
+        x = tl.load(raw + line * d + at, mask=at < d, other=0).to(tl.float64)
+        x = (x - tl.load(centre + at, mask=at < d, other=0.0)) * tl.load(inverse + at, mask=at < d, other=0.0)
+        tl.store(out + place * d + at, x.to(tl.float32), mask=at < d)
+
+
+@triton.jit
+def sum_points(points, offsets, sums, d, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """One program sums some features of the points of one class, in float64."""
+    label, at = tl.program_id(0), tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    first, last = tl.load(offsets + label), tl.load(offsets + label + 1)
+    total = tl.zeros((ROWS, WIDTH), dtype=tl.float64)
+    for start in range(first, last, ROWS):
+        line = start + tl.arange(0, ROWS).to(tl.int64)
+        inside = (line[:, None] < last) & (at[None, :] < d)
+        total += tl.load(points + line[:, None] * d + at[None, :], mask=inside, other=0.0).to(tl.float64)
+    tl.store(sums + label.to(tl.int64) * d + at, tl.sum(total, axis=0), mask=at < d)
+
+
+@triton.jit
+def square_lengths(points, squares, d, WIDTH: tl.constexpr):
+    """One program sums the squared features of one point, in float64."""
+    line = tl.program_id(0).to(tl.int64)
+    total = tl.zeros((WIDTH,), dtype=tl.float64)
+    for start in range(0, d, WIDTH):
+        at = start + tl.arange(0, WIDTH)
+        x = tl.load(points + line * d + at, mask=at < d, other=0.0).to(tl.float64)
+        total += x * x
+    tl.store(squares + line, tl.sum(total))
+
+
+@triton.jit
 def class_sums(
     rows, offsets, coefficients, sums, n, n_classes, n_coefficients, cut, MOST: tl.constexpr, WIDTH: tl.constexpr
 ):

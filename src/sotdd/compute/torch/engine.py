@@ -37,6 +37,7 @@ from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Layout, Rows, copy_array
 from sotdd.compute.torch.upload import (
+    DRAWN_AHEAD,
     Uploaded,
     find_means,
     fit_chunk,
@@ -56,14 +57,12 @@ _Item = TypeVar("_Item")
 # Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
 _FIRST_CHUNK = 16 * BLOCK
 _LARGE_TURN = 64 * BLOCK
-# Blocks that one thread draws at a time: as many as share a turn of up to 1,024 features.
-_TOGETHER = 16
 # Bytes that are copied to the host faster through pinned memory; less of it is not worth holding on to.
 _WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
-# Chunks whose projections are drawn, or being drawn, when one is begun.
-_DRAWN_AHEAD = 3
+# Threads that draw: more would keep the interpreter from feeding the device.
+_DRAWING = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +127,7 @@ class TorchEngine:
     def __enter__(self) -> TorchEngine:
         """Start the threads that draw; make products in full float32."""
         self.workers.__enter__()
+        self.workers.count = min(self.workers.count, _DRAWING)
         self._before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
         return self
@@ -150,14 +150,14 @@ class TorchEngine:
         sort: bool = True,
     ) -> Iterator[Sorted]:
         """See every dataset through one chunk of projections after another, as the processor's engine does."""
-        coming, first = Draws(self.workers, projections, draws, _TOGETHER), _find_first(projections, self._chunk)
+        coming, first = Draws(self.workers, projections, draws), _find_first(projections, self._chunk)
         coming.begin(slice(0, min(first, projections.n_projections)))  # while points go to the device
         layouts = self._lay_out(datasets, projections.scaler)
         chunk = self._chunk or fit_chunk(datasets, projections, self.device)
         parts = _cut_projections(projections.n_projections, first, chunk)
         size = chunk  # what is worked on at a time: halved when memory runs out
         unchecked: deque[_Checks] = deque()
-        for start, block in coming.follow(parts, _DRAWN_AHEAD):
+        for start, block in coming.follow(parts, DRAWN_AHEAD):
             done = 0
             while done < len(block):
                 part = block.part(slice(done, done + size))

@@ -27,6 +27,27 @@ def available(rows: torch.Tensor) -> bool:
     return rows.is_cuda and _kernels() is not None
 
 
+def scale_points(
+    raw: torch.Tensor, position: torch.Tensor | None, centre: torch.Tensor, inverse: torch.Tensor, out: torch.Tensor
+) -> None:
+    """Write points (n, d) centred and scaled, in float64, each to its place in out (n, d), float32."""
+    grouped = position is None
+    with torch.cuda.device(out.device):
+        _kernels().scale_points[(len(raw),)](
+            raw, out if grouped else position, centre, inverse, out, raw.shape[1], GROUPED=grouped, WIDTH=_WIDTH
+        )
+
+
+def sum_points(points: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sums (C, d) of grouped points (n, d) over each class, and the squared length (n,) of each, in float64."""
+    (n, d), n_classes = points.shape, len(offsets) - 1
+    sums, squares = (torch.empty(shape, dtype=torch.float64, device=points.device) for shape in ((n_classes, d), n))
+    with torch.cuda.device(points.device):
+        _kernels().sum_points[(n_classes, -(-d // _NARROW))](points, offsets, sums, d, ROWS=32, WIDTH=_NARROW)
+        _kernels().square_lengths[(n,)](points, squares, d, WIDTH=_WIDTH)
+    return sums, squares
+
+
 def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
     """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class; sums in float64."""
     n_classes = len(offsets) - 1

@@ -267,9 +267,9 @@ def _sort_sides(pool: Pool, sides: Sequence[Side], terms: Terms | None) -> Rows:
     return sort(rows.view(len(rows) * count, n))
 
 
-def cut_rows(data: LabelledData, together: int = 1) -> list[slice]:
-    """Rows that travel to the device at a time: about 64 MB of float32, or some times as much."""
-    count = max(1, together * (16 << 20) // data.n_features)
+def cut_rows(data: LabelledData) -> list[slice]:
+    """Rows that travel to the device at a time: about 64 MB of float32."""
+    count = max(1, (16 << 20) // data.n_features)
     return [slice(start, start + count) for start in range(0, data.n_points, count)]
 
 

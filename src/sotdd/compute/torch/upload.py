@@ -25,11 +25,6 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import Turn, TurnedDirections
 
-# Blocks of points that are on the device already whose sums are taken at once: every step is Python's time.
-_BLOCKS_AT_ONCE = 4
-# Up to this many classes are summed by a product.
-_FEW_CLASSES = 64
-
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
 _RESIDENT_SHARE = 0.4
 _CHUNK_SHARE = 0.5
@@ -42,8 +37,8 @@ _LARGEST_CHUNK = 32 * BLOCK
 _SMALL = 32
 # Values of a transform that are worked on at a time.
 _VALUES_ON_DEVICE, _VALUES_ON_HOST = 1 << 28, 1 << 22
-# Directions that are drawn ahead may take this much of the processor's memory.
-_DRAWN_BYTES = 1 << 30
+# Chunks whose projections are drawn, or being drawn, when one is begun, and the memory that directions may take then.
+DRAWN_AHEAD, _DRAWN_BYTES = 6, 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +120,10 @@ def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool
     if stays and isinstance(data, LabelledData):
         try:
             points = torch.empty((data.n_points, data.n_features), device=device)
+            raw = data.features.tensor if isinstance(data.features, DeviceFeatures) else None
+            if raw is not None and affine is not None and raw.device == device and fused.available(raw):
+                fused.scale_points(raw.reshape(points.shape).contiguous(), position, *affine, points)
+                return Layout(data, classes, position, points, affine)
             for block in verbs.cut_rows(data):
                 at = block if position is None else position[block]
                 points[at] = scale_points(data, block, affine, device)
@@ -136,36 +135,36 @@ def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool
 
 def find_means(layout: Layout, device: torch.device) -> torch.Tensor:
     """Means over the scaled points of a dataset, (4 + d,) in float64, as `Sorted` has them; kept for the next chunk."""
-    if "means" in layout.kept:
-        return layout.kept["means"]
-    data = layout.data
-    assert isinstance(data, LabelledData)
-    lengths = torch.zeros(3, dtype=torch.float64, device=device)
-    total = torch.zeros(data.n_features, dtype=torch.float64, device=device)
-    between = torch.zeros((), dtype=torch.float64, device=device)
-    counts = layout.classes.edges.diff()
-    blocks = verbs.cut_rows(data, 1 if layout.points is None else _BLOCKS_AT_ONCE)
-    few = torch.arange(len(data.classes), device=device)[:, None] if len(data.classes) <= _FEW_CLASSES else None
-    for part in data.feature_parts():
-        shape = len(data.classes), part.stop - part.start
-        by_class = torch.zeros(shape, dtype=torch.float64, device=device)
-        for block in blocks:
-            if layout.points is None:
-                points = scale_points(data, block, layout.affine, device).double()
-                codes = copy_array(data.codes[block], np.int64, device)
-            else:
-                points, codes = layout.points[block].double(), layout.classes.codes[block]
-            if few is None:
-                by_class.index_add_(0, codes, points[:, part])
-            else:  # a product is faster, and adds in the same order every time
-                by_class.addmm_((few == codes).double(), points[:, part])
-            if part.start == 0:  # lengths of points are summed once
-                squares = points.square_().sum(dim=1)
-                lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
-        total[part] = by_class.sum(dim=0)
-        between += (by_class.square().sum(dim=1) / counts).sum()
-    layout.kept["means"] = torch.cat([lengths, between[None], total]) / data.n_points
+    if "means" not in layout.kept:
+        assert isinstance(layout.data, LabelledData)
+        counts, parts = layout.classes.edges.diff(), []
+        if layout.points is not None and fused.available(layout.points) and len(layout.data.feature_parts()) == 1:
+            by_class, squares = fused.sum_points(layout.points, layout.classes.edges)
+            parts.append(by_class)
+        else:
+            squares = torch.zeros(layout.data.n_points, dtype=torch.float64, device=device)
+            parts = [_sum_classes(layout, part, squares, device) for part in layout.data.feature_parts()]
+        between = torch.stack([(part.square().sum(dim=1) / counts).sum() for part in parts]).sum()
+        lengths = torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum(), between])
+        total = torch.cat([part.sum(dim=0) for part in parts])
+        layout.kept["means"] = torch.cat([lengths, total]) / layout.data.n_points
     return layout.kept["means"]
+
+
+def _sum_classes(layout: Layout, part: slice, squares: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Sums (C, …) of some features over each class; with the first ones, squared lengths of points are written too."""
+    data: LabelledData = layout.data  # type: ignore[assignment]  # others have no features
+    by_class = torch.zeros((len(data.classes), part.stop - part.start), dtype=torch.float64, device=device)
+    for block in verbs.cut_rows(data):
+        if layout.points is None:
+            points = scale_points(data, block, layout.affine, device).double()
+            codes = copy_array(data.codes[block], np.int64, device)
+        else:
+            points, codes = layout.points[block].double(), layout.classes.codes[block]
+        by_class.index_add_(0, codes, points[:, part])
+        if part.start == 0:
+            squares[block] = points.square_().sum(dim=1)
+    return by_class
 
 
 # ------------------------------------------------------------------ memory
@@ -190,7 +189,7 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.
     if turn_size is not None:  # projections of a turn share most of their work
         largest = max(_LARGEST_CHUNK, turn_size)
         return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
-    fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * projections.n_features))
+    fitting = min(fitting, _DRAWN_BYTES // (DRAWN_AHEAD * 4 * projections.n_features))
     return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
 
 

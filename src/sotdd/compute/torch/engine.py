@@ -62,7 +62,7 @@ _WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Threads that draw: more would keep the interpreter from feeding the device.
-_DRAWING = 6
+_DRAWING = 3
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,9 @@ def pack_reference(reference: DriftReference) -> bytes:
         "seed": str(reference.seed),  # of any size
         "classes": pack_labels(points.classes),
         "remarks": pack_remarks(reference.remarks),
-        "columns_kept": None if columns is None else [_pack_column(column) for column in columns.columns],
+        "columns_kept": None
+        if columns is None
+        else [{**vars(one), "steps": len(one.steps), "values": list(one.values)} for one in columns.columns],
         "reading": {
             "settings": dict(reading.settings),
             "columns": None if reading.columns is None else list(reading.columns),
@@ -71,6 +73,9 @@ def read_reference(path: str | PathLike[str], projections: Projections | None = 
     label_names: Any = reader.get("label_names", str)
     if label_names not in ("ignore", "match"):
         raise reader.refuse(f"its 'label_names' are {label_names!r}")
+    seed = reader.get("seed", str)
+    if not (seed.isascii() and seed.isdigit() and len(seed) <= 40):
+        raise reader.refuse("its 'seed' is no whole number")
     try:
         p = check_order(reader.number("p"))
     except SotddError as error:
@@ -80,7 +85,7 @@ def read_reference(path: str | PathLike[str], projections: Projections | None = 
         recipe,
         p,
         label_names,
-        _read_seed(reader),
+        int(seed),
         reader.remarks("remarks"),
         reader.get("name", str),
         _read_reading(reader),
@@ -121,11 +126,6 @@ def _narrow_codes(codes: Codes) -> NDArray[np.uint8 | np.uint16]:
     return np.where(told, codes, codes % 256).astype(np.uint8) if codes[told].max(initial=0) < 254 else codes
 
 
-def _pack_column(column: Column) -> dict[str, Any]:
-    """A column as JSON values; how many steps it has, for these are an array."""
-    return {**vars(column), "steps": len(column.steps), "values": list(column.values)}
-
-
 def _read_columns(reader: Reader) -> ReferenceColumns:
     """The columns, with codes of values that they have."""
     kept = reader.get("columns_kept", list)
@@ -149,13 +149,6 @@ def _read_columns(reader: Reader) -> ReferenceColumns:
             raise reader.refuse(f"its column {column.name!r} does not fit its codes")
         columns.append(column)
     return ReferenceColumns(tuple(columns), codes)
-
-
-def _read_seed(reader: Reader) -> int:
-    text = reader.get("seed", str)
-    if not (text.isascii() and text.isdigit() and len(text) <= 40):
-        raise reader.refuse("its 'seed' is no whole number")
-    return int(text)
 
 
 def _read_reading(reader: Reader) -> BatchReading:

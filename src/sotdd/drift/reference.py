@@ -331,7 +331,7 @@ class DriftReference(Received):
             chosen = np.sort(generator(self.seed, Stream.REFERENCE, size).choice(self.n_points, enough, replace=False))
             points = points.take(chosen)
             if columns is not None and len(columns.codes) == self.n_points:
-                columns = columns.take(chosen)
+                columns = replace(columns, codes=columns.codes[chosen])
         if columns is None:
             return points, [], None
         of_points = points if len(columns.codes) == points.n_points else self.points

@@ -101,10 +101,6 @@ def _option(default: Any, help: str, **known: Any) -> Any:  # noqa: A002, ANN401
     return field(default=default, metadata={"option": Option(help, **known)})
 
 
-def _parse_names(text: str) -> str | list[str]:
-    return text.split("+") if "+" in text else text
-
-
 def _parse_value(text: str) -> Any:  # noqa: ANN401  # what is neither is refused when it is checked
     """A truth value, a whole number, or two of them as in 28x32; anything else as it is."""
     if text.lower() in ("true", "false"):
@@ -166,7 +162,11 @@ def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  
 
 
 # How values of a kind are taken and read from text.
-_NAMES = {"take": _take_names, "expected": "a name, or a list of names", "parse": _parse_names}
+_NAMES = {
+    "take": _take_names,
+    "expected": "a name, or a list of names",
+    "parse": lambda text: text.split("+") if "+" in text else text,
+}
 _CHARACTER = {"take": _take_character, "sources": _CSV, "kept": True}
 _TEXT = {"take": _only(lambda value: isinstance(value, str))}
 

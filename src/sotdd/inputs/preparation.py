@@ -79,11 +79,6 @@ class Items:
     read: Callable[[NDArray[np.integer]], list[Any]]
     batch_size: int = BATCH
 
-    @classmethod
-    def of(cls, items: Sequence[Any]) -> Items:
-        """Items that are in memory."""
-        return cls(len(items), lambda rows: [items[row] for row in rows])
-
     def __len__(self) -> int:
         """How many items there are."""
         return self.count

@@ -151,11 +151,6 @@ def _take_character(value: Any, name: str) -> str:  # noqa: ANN401  # anything
     return character
 
 
-def _take_groups(groups: Any, _: str) -> str | tuple[Any, ...]:  # noqa: ANN401  # anything
-    """The name of a column, or what every row belongs to."""
-    return groups if isinstance(groups, str) else tuple(np.asarray(groups).reshape(len(groups)).tolist())
-
-
 def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  # anything
     height, width = (size, size) if isinstance(size, int) else size
     return check_count(height, name, _LARGEST_SIDE), check_count(width, name, _LARGEST_SIDE)
@@ -322,7 +317,9 @@ class Reading:
         None,
         "The column that says which rows belong together, such as a person, and is no feature; or an array of that, "
         "one entry per row. Tests and noise floors permute whole groups.",
-        take=_take_groups,
+        take=lambda value, _: (
+            value if isinstance(value, str) else tuple(np.asarray(value).reshape(len(value)).tolist())
+        ),
         expected="the name of a column, or one entry per row",
         kept=True,
         type=str,

@@ -30,7 +30,8 @@ def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: AN
     else:
         reading.refuse("arrays")
         items = _list_items(features)
-        loaded = Loaded(Items.of(items) if items else check_features(features, name), None)
+        held = Items(len(items), lambda rows: [items[row] for row in rows]) if items else check_features(features, name)
+        loaded = Loaded(held, None)
     if labels is None or reading.unlabelled:
         return loaded
     return replace(loaded, labels=Labels.of(labels, len(loaded.features), name))

@@ -243,13 +243,6 @@ def is_frame(source: object) -> bool:
 def open_frame(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # of any library
     """Open the columns of a table in memory."""
     reading.refuse("a frame")
-    loaded = load_table(read_whole(read_frame(source, name)), name, reading)
-    # pandas may number columns, and then these numbers mean nothing.
-    return replace(loaded, named=not hasattr(source, "set_axis") or all(isinstance(one, str) for one in source.columns))
-
-
-def read_frame(source: Any, name: str) -> Any:  # noqa: ANN401  # of any library
-    """A table of any library as one of Arrow's."""
     narwhals = require("narwhals", "reading data frames", "'sotdd[inputs]'")
     library = arrow()
     if type(source).__name__ == "RecordBatch":
@@ -257,9 +250,12 @@ def read_frame(source: Any, name: str) -> Any:  # noqa: ANN401  # of any library
     try:
         frame = narwhals.from_native(source)
         frame = frame.collect() if isinstance(frame, narwhals.LazyFrame) else frame
-        return library.table([_as_arrow(one) for one in frame.iter_columns()], names=[*map(str, frame.columns)])
+        table = library.table([_as_arrow(one) for one in frame.iter_columns()], names=[*map(str, frame.columns)])
     except (TypeError, ValueError, RuntimeError, narwhals.exceptions.NarwhalsError) as error:
         raise SotddError(f"cannot read the table {name!r} ({first_line(error)}): expected columns by name.") from error
+    loaded = load_table(read_whole(table), name, reading)
+    # pandas may number columns, and then these numbers mean nothing.
+    return replace(loaded, named=not hasattr(source, "set_axis") or all(isinstance(one, str) for one in source.columns))
 
 
 def _as_arrow(series: Any) -> Array:  # noqa: ANN401  # of narwhals

@@ -202,7 +202,10 @@ class Gate:
             if criteria.level is not None:
                 test = self._run_test(self.drift, batch, criteria, progress)
                 outcomes.append(judge_by_test(test, criteria.level, criteria.n_batches, changes))
-                outcomes += _judge_values(changes, STUCK_LEVEL * changes.level)
+                for one in changes.columns:
+                    if one.column in changes.stuck:  # has one value far more often than the reference ever has one
+                        chance, said = changes.stuck[one.column], f"column {one.column!r} is {one.what}: {one.detail}"
+                        outcomes.append(Outcome("values", chance, STUCK_LEVEL * changes.level, True, said))
             if measured is not None:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
         judged = self._find_judged(batch)
@@ -317,15 +320,6 @@ def _judge_by_sum(monitor: DriftMonitor, changes: Changes) -> Outcome:
     if len(changes) and not changes.changed:
         message += "; no column of this batch alone changed clearly"
     return Outcome("evidence", monitor.total, monitor.limit, monitor.alarm, message)
-
-
-def _judge_values(changes: Changes, limit: float) -> list[Outcome]:
-    """Columns with one value far more often than the reference ever has one."""
-    return [
-        Outcome("values", changes.stuck[one.column], limit, True, f"column {one.column!r} is {one.what}: {one.detail}")
-        for one in changes.columns
-        if one.column in changes.stuck
-    ]
 
 
 def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remarks:

@@ -105,9 +105,10 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
     try:
         if path == _STDIN:
             return _load("files.open_csv")([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
-        target = None if is_remote(path) else Path(path)
-        if target is None or not exists(target) or not target.is_dir():
-            return _open_files(list_files(path if target is None else str(target)), name, reading)
+        target = Path(path)
+        is_there = not is_remote(path) and exists(target)
+        if not is_there or not target.is_dir():
+            return _open_files(list_files(str(target) if is_there else path), name, reading)
         if not reading.unlabelled:
             _refuse_splits(target)
         files = list_files(str(target))
@@ -211,7 +212,7 @@ def list_files(path: str) -> list[str]:
         return [path] if is_web(path) else _list_store(path)
     if not glob.has_magic(path) or exists(Path(path)):
         if not exists(Path(path)):
-            raise SotddError(f"there is no file {path}: check the path.")
+            raise SotddError(f"there is no file {Path(path)}: check the path.")
         return _list_folder(Path(path)) if Path(path).is_dir() else [path]
     files: list[str] = []
     for match in sorted(map(Path, glob.glob(path, recursive=True))):

@@ -44,9 +44,7 @@ def pack_reference(reference: DriftReference) -> bytes:
         "seed": str(reference.seed),  # of any size
         "classes": pack_labels(points.classes),
         "remarks": pack_remarks(reference.remarks),
-        "columns_kept": None
-        if columns is None
-        else [{**vars(one), "steps": len(one.steps), "values": list(one.values)} for one in columns.columns],
+        "columns_kept": None if columns is None else [_pack_column(column) for column in columns.columns],
         "reading": {
             "settings": dict(reading.settings),
             "columns": None if reading.columns is None else list(reading.columns),
@@ -124,6 +122,11 @@ def _narrow_codes(codes: Codes) -> NDArray[np.uint8 | np.uint16]:
     """Codes as bytes, the largest two for what has no value or is not told apart; as they are where they do not fit."""
     told = codes < UNTOLD
     return np.where(told, codes, codes % 256).astype(np.uint8) if codes[told].max(initial=0) < 254 else codes
+
+
+def _pack_column(column: Column) -> dict[str, Any]:
+    """A column as JSON values; how many steps it has, for these are an array."""
+    return {**vars(column), "steps": len(column.steps), "values": list(column.values)}
 
 
 def _read_columns(reader: Reader) -> ReferenceColumns:

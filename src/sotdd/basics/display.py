@@ -43,20 +43,14 @@ def report_progress(progress: Progress, title: str) -> Iterator[Report]:
     elif progress is None or progress is False:
         yield lambda done, total: None
     elif progress is True:
-        with _bar(title) as report:
-            yield report
+        # It disappears when the work is done: on standard error, or in a notebook that has ipywidgets.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with RichProgress(*columns, console=Console(stderr=True), transient=True) as bars:
+            task = bars.add_task(title, total=None)
+            yield lambda done, total: bars.update(task, completed=done, total=total)
     else:
         raise SotddError(f"is {progress!r}: expected True, None or a function of (done, total).", setting="progress")
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Report]:
-    """Draw a bar that disappears when the work is done: on standard error, or in a notebook that has ipywidgets."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(title, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)

@@ -38,7 +38,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
     ...     path.read_bytes(), [file.name for file in pathlib.Path(folder).iterdir()]
     (b'123', ['numbers'])
     """
-    with _explain("write", path, "choose another path") as target:
+    with explain_failure("write", path, "choose another path") as target:
         if isinstance(target, str):
             system, inside = _find_writable(target)
             with system.open_output_stream(inside) as file:
@@ -57,7 +57,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written to, before doing the work whose result goes there."""
-    with _explain("write", path, "choose another path") as target:
+    with explain_failure("write", path, "choose another path") as target:
         if isinstance(target, str):
             _find_writable(target)
         else:
@@ -68,7 +68,7 @@ def refuse_unwritable(path: str | os.PathLike[str]) -> None:
 
 def read_whole(path: str | os.PathLike[str], expected: str, missing: bytes | None = None) -> bytes:
     """The content of a file, or an error that says what was expected there; ``missing`` where there is no file."""
-    with _explain("read", path, f"expected {expected}") as target:
+    with explain_failure("read", path, f"expected {expected}") as target:
         try:
             with open_address(target) as file:
                 return bytes(file.read())
@@ -111,7 +111,7 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
-def _explain(verb: str, path: str | os.PathLike[str], advice: str) -> Iterator[Path | str]:
+def explain_failure(verb: str, path: str | os.PathLike[str], advice: str) -> Iterator[Path | str]:
     """Yield a path or an address, and say in one line what goes wrong with the file there."""
     target = check_path(path)
     try:

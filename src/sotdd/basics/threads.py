@@ -97,12 +97,6 @@ if hasattr(os, "register_at_fork"):
 # ------------------------------------------------------------------ threads that share work
 
 
-def _begin_thread() -> None:
-    for library in find_libraries():
-        if getattr(library, "threading_layer", "") == "openmp":  # which keeps a number for every thread
-            library.set_num_threads(1)
-
-
 # The outermost block of each thread.
 _blocks = threading.local()
 
@@ -178,7 +172,9 @@ class Workers:
         with suppress(RuntimeError):  # there may be no more threads: those that there are do all of the work
             self._start(others // 2)
             self._start(others - others // 2)
-        _begin_thread()
+        for library in find_libraries():
+            if getattr(library, "threading_layer", "") == "openmp":  # which keeps a number for every thread
+                library.set_num_threads(1)
         while (job := self._jobs.get()) is not None:
             job()
             del job  # which holds what it made

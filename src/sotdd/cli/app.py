@@ -11,8 +11,7 @@ import platform
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, TextIO
 
@@ -85,19 +84,26 @@ def main() -> None:
     Exit codes: 0 for success; 1 if a check fails; 2 for input that cannot be used, with one line that says why; 70 for
     a bug in this program, which must not be taken for drift; 130 if it was interrupted.
     """
-    with _open_streams():
-        try:
-            with warnings.catch_warnings():
-                # Where in Python a warning was raised is of no use here.
-                warnings.showwarning = lambda message, *_, **__: complain(str(message))
-                app(prog_name="sotdd")
-        except (MemoryError, OSError) as error:
-            full = "out of memory: add ::max_points=10000 to the sources, or use fewer projections."
-            complain(full if isinstance(error, MemoryError) else f"cannot write the result ({error}).")
-            raise SystemExit(2) from None
-        except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
-            traceback.print_exc()
-            raise SystemExit(70) from None
+    # Standard output and error lose their reader without a word, and write out letters that they lack.
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = made = _make_robust(sys.stdout), _make_robust(sys.stderr)
+    try:
+        with warnings.catch_warnings():
+            # Where in Python a warning was raised is of no use here.
+            warnings.showwarning = lambda message, *_, **__: complain(str(message))
+            app(prog_name="sotdd")
+    except (MemoryError, OSError) as error:
+        full = "out of memory: add ::max_points=10000 to the sources, or use fewer projections."
+        complain(full if isinstance(error, MemoryError) else f"cannot write the result ({error}).")
+        raise SystemExit(2) from None
+    except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
+        traceback.print_exc()
+        raise SystemExit(70) from None
+    finally:
+        for stream in made:
+            with suppress(OSError):  # a full disk, which is reported by now
+                stream.flush()
+        sys.stdout, sys.stderr = before
 
 
 class _Output(io.FileIO):
@@ -108,20 +114,6 @@ class _Output(io.FileIO):
             return super().write(content)  # type: ignore[arg-type]
         except BrokenPipeError:
             return len(content)  # type: ignore[arg-type]
-
-
-@contextmanager
-def _open_streams() -> Iterator[None]:
-    """Standard output and error that lose their reader without a word, and write out letters that they lack."""
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = made = _make_robust(sys.stdout), _make_robust(sys.stderr)
-    try:
-        yield
-    finally:
-        for stream in made:
-            with suppress(OSError):  # a full disk, which is reported by now
-                stream.flush()
-        sys.stdout, sys.stderr = before
 
 
 def _make_robust(stream: TextIO | None) -> TextIO:

@@ -107,7 +107,10 @@ def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
     ]
 
     def write() -> None:
-        cells = [[name, f"{points:,}", f"{classes:,}", *map(_say_value, rest)] for name, points, classes, *rest in rows]
+        cells = [
+            [name, f"{points:,}", f"{classes:,}", *("" if one is None else str(one) for one in rest)]
+            for name, points, classes, *rest in rows
+        ]
         if cells:
             print_table(make_table([header, *cells], left=(0, *range(3, len(header)))))
 
@@ -166,10 +169,6 @@ def _read_pair(text: str) -> tuple[str, Any]:
     except ValueError:
         return key, value
     return key, value if isinstance(parsed, (list, dict)) else parsed
-
-
-def _say_value(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def _say_count(number: int) -> str:

@@ -18,7 +18,6 @@ from sotdd.cli.terminal import complain, make_table, print_table, say, say_note,
 from sotdd.inputs.sources import write_source
 
 if TYPE_CHECKING:
-    from sotdd.drift.changes import Changes
     from sotdd.drift.gate import BatchVerdict, Criteria, Gate
     from sotdd.drift.reference import DriftReference
     from sotdd.inputs.data import LabelledData
@@ -125,7 +124,7 @@ def check_command(
     Below the verdict are the columns that changed, with p-values that are right for
     all columns together. Columns that change without drift overall are named, and pass.
     """
-    from sotdd.drift.gate import BatchVerdict, refuse_unwritable_log
+    from sotdd.drift.gate import FEWEST, LEVEL, BatchVerdict, Criteria, refuse_unwritable_log
     from sotdd.reports.gate_page import GateRun
 
     try:
@@ -135,7 +134,15 @@ def check_command(
         for name, value in asked.measuring.items():
             o.MEASURING[name][0].take(value, name)  # refuses what is no level, limit or count
         gate = make_gate(reference, asked)
-        criteria = _make_criteria(gate, asked, len(current))
+        chosen, limit = asked.measuring, asked.measuring.get("fail_above")
+        criteria = Criteria(
+            len(current),
+            limit,
+            chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None),
+            chosen.get("n_permutations", Criteria.n_permutations),
+            chosen.get("min_points", FEWEST),
+            chosen.get("require_all_columns", False),
+        )
         run = _judge_batches(gate, current, asked, criteria)
     except SotddError as error:
         run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
@@ -189,17 +196,6 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
 def _choose(asked: o.Asked, *names: str) -> dict[str, Any]:
     """Those of some settings that the user chose."""
     return {name: asked.measuring[name] for name in names if name in asked.measuring}
-
-
-def _make_criteria(gate: Gate, asked: o.Asked, n_batches: int) -> Criteria:
-    """What decides: a test, unless there is a limit and no level."""
-    from sotdd.drift.gate import FEWEST, LEVEL, Criteria
-
-    chosen = asked.measuring
-    count, fewest = chosen.get("n_permutations", Criteria.n_permutations), chosen.get("min_points", FEWEST)
-    limit = chosen.get("fail_above")
-    level = chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None)
-    return Criteria(n_batches, limit, level, count, fewest, chosen.get("require_all_columns", False))
 
 
 def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria: Criteria) -> GateRun:
@@ -326,8 +322,11 @@ def _print_verdicts(run: GateRun) -> None:
         for kind, text in lines:
             word, colour = _WORDS[kind]
             say(f"{word}  {show(verdict.batch)}: {text}" if several else f"{word}  {text}", colour)
-        if lines:
-            _print_changes(verdict.changes)
+        if lines and verdict.changes.changed:  # as much of the table as fits
+            rows = verdict.changes.list_rows()
+            print_table(make_table(rows, left=(0, 1, 2)), make_table([row[:3] for row in rows], left=(0, 1, 2)))
+        for text in verdict.changes.say_rest() if lines else ():
+            say(text)
     judged = dict.fromkeys(verdict.judged.say() for verdict in run.verdicts if verdict.judged is not None)
     for text in judged:
         say(text)
@@ -336,15 +335,6 @@ def _print_verdicts(run: GateRun) -> None:
         counts = [(word, sum(one.verdict == kind for one in run.verdicts)) for kind, word in words.items()]
         said = ", ".join(f"{count:,} {word}" for word, count in counts if count)
         say(f"{say_count(len(run.verdicts), 'batch', 'batches')}: {said}", "bold")
-
-
-def _print_changes(changes: Changes) -> None:
-    """Print the columns that changed, as much of the table as fits; and pairs and classes."""
-    if changes.changed:
-        rows = changes.list_rows()
-        print_table(make_table(rows, left=(0, 1, 2)), make_table([row[:3] for row in rows], left=(0, 1, 2)))
-    for text in changes.say_rest():
-        say(text)
 
 
 def _say_how(run: GateRun) -> str | None:

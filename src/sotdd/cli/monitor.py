@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from sotdd.basics.text import say_count
 from sotdd.cli import options as o
 from sotdd.cli.check import end_run, make_gate, open_batch
 from sotdd.cli.terminal import show_work
-
-if TYPE_CHECKING:
-    from sotdd.drift.monitor import DriftMonitor
 
 EXAMPLES = o.examples(
     "sotdd monitor train.ref today.csv --log monitor.log",
@@ -64,19 +61,9 @@ def monitor_command(
             verdict = BatchVerdict(batch, error=error.say(asked.naming))
         append_lines(log, [write_line(verdict, reference, datetime.now(UTC), monitor=describe_state(monitor))])
         verdicts.append(verdict)
-    end_run(
-        asked,
-        GateRun(reference, verdicts, gate=gate),
-        more={"monitor": describe_state(monitor)},
-        note=_say_state(monitor),
-    )
-
-
-def _say_state(monitor: DriftMonitor) -> str:
-    """How many batches there were, and how often a false alarm is to be expected."""
     so_far = f"{say_count(monitor.n_batches, 'batch', 'batches')} so far"
-    every = f"{so_far}, {monitor.run_length:,} to a false alarm on average"
-    if monitor.last is None:
-        return every
-    low, high = monitor.expected
-    return f"{every} ({low:.0f} to {high:.0f} for two of three references of this size)"
+    note = f"{so_far}, {monitor.run_length:,} to a false alarm on average"
+    if monitor.last is not None:
+        low, high = monitor.expected
+        note += f" ({low:.0f} to {high:.0f} for two of three references of this size)"
+    end_run(asked, GateRun(reference, verdicts, gate=gate), more={"monitor": describe_state(monitor)}, note=note)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.files import is_remote
-from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.options import open_data
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
     from sotdd.projections.recipe import Projections
     from sotdd.sketches.quantiles import Levels
-    from sotdd.sketches.sketch import Sketch
 
 EXAMPLES = o.examples(
     "sotdd sketch train.npz -o train.sotdd",
@@ -52,19 +49,14 @@ def sketch_command(
     projections, levels = _find_recipe(like, source, asked.drawing)
     made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
     made.save(output)
-    _print_made(output, made, source.remarks, asked, unlike=like is None)
-
-
-def _print_made(file: str, made: Sketch, remarks: Sequence[Remark], asked: o.Asked, unlike: bool) -> None:
-    """Print what a file holds, and what was left out of its data, which no sketch says."""
     sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
     kept = "all values" if made.exact else say_count(made.n_quantiles, "quantile")
-    advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(file)}" if unlike else ""
-    asked.print(
-        {"file": file, **made.to_dict(), "remarks": [remark.to_dict() for remark in remarks]},
-        lambda: say(f"{show(file)}: {sizes}, {say_count(made.n_projections, 'projection')} × {kept}", "bold"),
-        remarks=remarks,
-        legend=advice,
+    advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(output)}"
+    asked.print(  # with what was left out of the data, which no sketch says
+        {"file": output, **made.to_dict(), "remarks": [remark.to_dict() for remark in source.remarks]},
+        lambda: say(f"{show(output)}: {sizes}, {say_count(made.n_projections, 'projection')} × {kept}", "bold"),
+        remarks=source.remarks,
+        legend=advice if like is None else "",
     )
 
 

@@ -227,7 +227,9 @@ def _compare_columns(
 ) -> list[ColumnChange]:
     """All columns, each by the score that changed most; those that are stuck by that."""
     scores = list(each(Sides.find_scores, sides))
-    found, largest = compare_scores(_cut([score for one in scores for score in one.values()]), members, each)
+    every = [score for one in scores for score in one.values()]
+    blocks = (every[start : start + _BLOCK] for start in range(0, len(every), _BLOCK))
+    found, largest = compare_scores(blocks, members, each)
     p_values, start = find_p_values(found, largest), 0
     changes = []
     for one, own in zip(sides, scores, strict=True):
@@ -241,11 +243,6 @@ def _compare_columns(
         said = describe_change(one, {aspect: sizes.get(aspect, 0.0) for aspect in order})
         changes.append(ColumnChange(one.column.name, one.column.kind, *said, least, None, draw_bars(one)))
     return changes
-
-
-def _cut(scores: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(scores), _BLOCK):
-        yield scores[start : start + _BLOCK]
 
 
 def _find_cost(one: Sides, projections: Projections, p: float) -> float:

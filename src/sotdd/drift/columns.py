@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.text import json_label
 from sotdd.compute.resampling import Each
-from sotdd.inputs.data import IS_MISSING, Category, LabelledData, Names
+from sotdd.inputs.data import IS_MISSING, LabelledData, Names
 from sotdd.measure.columns import Bools, Doubles, Pooled, Scores, rank_columns, score_numbers, take_some
 
 Codes = NDArray[np.uint16]
@@ -165,7 +165,10 @@ class ReferenceColumns:
         columns, codes = [], []
         for name, kind in _list_columns(data).items():
             if kind == "category":
-                column, of_rows = _keep_category(name, data.origin.categories[name], rows)
+                category = data.origin.categories[name]
+                told = category.values if len(category.values) <= _MOST_VALUES else ()
+                column = Column(name, kind, np.zeros(0), told)
+                of_rows = _translate(column, category.values, category.codes[rows])[0]
             else:
                 numbers = _find_numbers(data, name, some, rows)
                 column = _keep_numbers(name, kind, numbers)
@@ -176,10 +179,6 @@ class ReferenceColumns:
             columns.append(Column("label", "label", np.zeros(0), tuple(map(_name_class, data.classes))))
             codes.append(data.codes[rows].astype(np.uint16))
         return cls(tuple(columns), np.column_stack(codes))
-
-    def take(self, index: NDArray[np.integer]) -> ReferenceColumns:
-        """Some of the rows."""
-        return replace(self, codes=self.codes[index])
 
     def put_beside(self, batch: LabelledData) -> list[Sides]:
         """Every column beside the same of a batch, by rows spread over it; what it has no values for is left out."""
@@ -259,12 +258,8 @@ def _list_columns(data: LabelledData) -> dict[str, Kind]:
         return {f"feature {number}": "number" for number in range(data.n_features)}
     names = dict.fromkeys(data.find_columns(data.columns))
     kinds: Mapping[str, Kind] = dict.fromkeys(data.origin.categories, "category")
-    return {name: kinds.get(name, "number") for name in names if not _is_mark(name, names)}
-
-
-def _is_mark(name: str, names: Mapping[str, None]) -> bool:
-    """Whether a feature only says where another is missing."""
-    return name.endswith(IS_MISSING) and name.removesuffix(IS_MISSING) in names
+    marks = {f"{name}{IS_MISSING}" for name in names}  # features that only say where another is missing
+    return {name: kinds.get(name, "number") for name in names if name not in marks}
 
 
 def _find_numbers(data: LabelledData, name: str, some: Doubles, rows: NDArray[np.int64]) -> Doubles:
@@ -283,12 +278,6 @@ def _keep_numbers(name: str, kind: Kind, numbers: Doubles) -> Column:
     if not is_exact:
         steps = np.unique(np.quantile(present, np.linspace(0, 1, _STEPS), method="inverted_cdf"))
     return Column(name, kind, steps, (), float(present.mean()), commonest, is_exact)
-
-
-def _keep_category(name: str, category: Category, rows: NDArray[np.int64]) -> tuple[Column, Codes]:
-    told = len(category.values) <= _MOST_VALUES
-    column = Column(name, "category", np.zeros(0), category.values if told else ())
-    return column, _translate(column, category.values, category.codes[rows])[0]
 
 
 def _translate(column: Column, values: Names, codes: NDArray[np.integer]) -> tuple[Codes, Names]:

@@ -71,6 +71,9 @@ def read_reference(path: str | PathLike[str], projections: Projections | None = 
     label_names: Any = reader.get("label_names", str)
     if label_names not in ("ignore", "match"):
         raise reader.refuse(f"its 'label_names' are {label_names!r}")
+    seed = reader.get("seed", str)
+    if not (seed.isascii() and seed.isdigit() and len(seed) <= 40):
+        raise reader.refuse("its 'seed' is no whole number")
     try:
         p = check_order(reader.number("p"))
     except SotddError as error:
@@ -80,7 +83,7 @@ def read_reference(path: str | PathLike[str], projections: Projections | None = 
         recipe,
         p,
         label_names,
-        _read_seed(reader),
+        int(seed),
         reader.remarks("remarks"),
         reader.get("name", str),
         _read_reading(reader),
@@ -149,13 +152,6 @@ def _read_columns(reader: Reader) -> ReferenceColumns:
             raise reader.refuse(f"its column {column.name!r} does not fit its codes")
         columns.append(column)
     return ReferenceColumns(tuple(columns), codes)
-
-
-def _read_seed(reader: Reader) -> int:
-    text = reader.get("seed", str)
-    if not (text.isascii() and text.isdigit() and len(text) <= 40):
-        raise reader.refuse("its 'seed' is no whole number")
-    return int(text)
 
 
 def _read_reading(reader: Reader) -> BatchReading:

@@ -18,7 +18,7 @@ import numpy as np
 
 from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.files import check_path, read_whole, reason, refuse_unwritable, write_whole
+from sotdd.basics.files import explain_failure, read_whole, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import join_names, json_number, quote, say_count, with_error
 from sotdd.compute.distance import Distance
@@ -202,7 +202,10 @@ class Gate:
             if criteria.level is not None:
                 test = self._run_test(self.drift, batch, criteria, progress)
                 outcomes.append(judge_by_test(test, criteria.level, criteria.n_batches, changes))
-                outcomes += _judge_values(changes, STUCK_LEVEL * changes.level)
+                for one in changes.columns:
+                    if one.column in changes.stuck:  # has one value far more often than the reference ever has one
+                        chance, said = changes.stuck[one.column], f"column {one.column!r} is {one.what}: {one.detail}"
+                        outcomes.append(Outcome("values", chance, STUCK_LEVEL * changes.level, True, said))
             if measured is not None:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
         judged = self._find_judged(batch)
@@ -319,15 +322,6 @@ def _judge_by_sum(monitor: DriftMonitor, changes: Changes) -> Outcome:
     return Outcome("evidence", monitor.total, monitor.limit, monitor.alarm, message)
 
 
-def _judge_values(changes: Changes, limit: float) -> list[Outcome]:
-    """Columns with one value far more often than the reference ever has one."""
-    return [
-        Outcome("values", changes.stuck[one.column], limit, True, f"column {one.column!r} is {one.what}: {one.detail}")
-        for one in changes.columns
-        if one.column in changes.stuck
-    ]
-
-
 def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remarks:
     """A remark on classes that only the batch has: their names do not count unless asked for, but a reader's do."""
     if batch.origin.target is not None or len(reference.classes) < 2:
@@ -381,19 +375,16 @@ def append_lines(path: str | os.PathLike[str], lines: Sequence[str]) -> None:
     Where a line looks cut short, because a writer was stopped in it or is still writing, a line break comes first.
     A store cannot add to an object, so a log there is written anew.
     """
-    before = refuse_unwritable_log(path)
-    content, target = "".join(lines).encode(), check_path(path)
-    if isinstance(target, str):
-        write_whole(target, before + (b"" if before.endswith(b"\n") or not before else b"\n") + content)
-        return
-    try:
+    before, content = refuse_unwritable_log(path), "".join(lines).encode()
+    with explain_failure("write", path, "choose another file") as target:
+        if isinstance(target, str):
+            write_whole(target, before + (b"" if before.endswith(b"\n") or not before else b"\n") + content)
+            return
         with target.open("a+b", buffering=0) as file:
             if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":  # a writer was stopped in a line
                 content = b"\n" + content
             file.write(content)
             os.fsync(file.fileno())
-    except OSError as error:
-        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
 
 
 def refuse_unwritable_log(path: str | os.PathLike[str]) -> bytes:
@@ -402,25 +393,19 @@ def refuse_unwritable_log(path: str | os.PathLike[str]) -> bytes:
     A file that has no line of a gate in it is no log: it may be the reference, or a batch. Returns how it starts; all
     of it where it is on a store.
     """
-    start = _read_start(path)
+    with explain_failure("write", path, "choose another file") as target:
+        if isinstance(target, str):
+            refuse_unwritable(target)
+            start = read_whole(target, "a log", missing=b"")
+        else:
+            with target.open("a+b") as file:
+                file.seek(0)
+                start = file.read(_READ)
     if start and b'"verdict": "' not in start:
         raise SotddError(
             f"is {quote(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
         )
     return start
-
-
-def _read_start(path: str | os.PathLike[str]) -> bytes:
-    target = check_path(path)
-    if isinstance(target, str):
-        refuse_unwritable(target)
-        return read_whole(target, "a log", missing=b"")
-    try:
-        with target.open("a+b") as file:
-            file.seek(0)
-            return file.read(_READ)
-    except OSError as error:
-        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
 
 
 def read_log(path: str | os.PathLike[str], reference: str) -> list[dict[str, str]]:

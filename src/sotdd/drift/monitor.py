@@ -172,15 +172,11 @@ def find_limit(run_length: int, shift: float = 0.0) -> float:
     4.0
     """
     shifts, weights = np.polynomial.hermite_e.hermegauss(3 if shift else 1)
-
-    def find_alarms(limit: float) -> float:
-        alarms = [1 / find_run_length(limit, one) for one in (shift * shifts).tolist()]
-        return float(np.average(alarms, weights=weights))
-
     low, high = 0.01, 30.0
     while high - low > 1e-3:
         middle = (low + high) / 2
-        low, high = (middle, high) if find_alarms(middle) > 1 / run_length else (low, middle)
+        alarms = [1 / find_run_length(middle, one) for one in (shift * shifts).tolist()]
+        low, high = (middle, high) if np.average(alarms, weights=weights) > 1 / run_length else (low, middle)
     return high
 
 

@@ -27,11 +27,6 @@ _OF_TEXT = ("separator", "decimal", "encoding")
 _ARRAYS = (".npz", ".npy")
 
 
-def _is_own(name: str, value: object) -> bool:
-    """Whether it is of the rows of one dataset, and so of no other."""
-    return name == "groups" and not isinstance(value, str)
-
-
 @dataclass(frozen=True, eq=False)
 class BatchReading:
     """How the reference was opened, kept for its batches.
@@ -64,9 +59,11 @@ class BatchReading:
         """What there is to know of a reference, from its source, what was asked for, and as it was opened."""
         parsed = SourceText.parse(source) if isinstance(source, str) else None
         options = {**(asked or {}), **({} if parsed is None else parsed.options)}
+        if not isinstance(options.get("groups"), str):  # those of the rows of one dataset are of no other
+            options.pop("groups", None)
         target = data.origin.target
         return cls(
-            {name: value for name, value in options.items() if name in SETTINGS and not _is_own(name, value)},
+            {name: value for name, value in options.items() if name in SETTINGS},
             data.columns,
             data.origin.labelled,
             None if target is None else tuple(find_edges(target.values, target.bins).tolist()),

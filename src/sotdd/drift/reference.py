@@ -172,7 +172,11 @@ class DriftReference(Received):
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
         said = join_remarks(remarks, opened.remarks, (remark.of(name) for remark in remark_on_rows(opened)))
         reading = BatchReading.of(data, opened, how)
-        points = _project_points(reference, recipe, device)
+        near, kept = _bring_near(reference, recipe.scaler), KeepPools((0,))
+        with choose_engine(device, [near], recipe.n_projections) as engine:
+            run([near], recipe, engine, [kept])
+        rows = np.concatenate([pool.values() for pool in kept.pools])
+        points = ProjectedPoints(reference.name, rows, reference.classes, np.array(reference.codes), reference.groups)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, ReferenceColumns.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -331,7 +335,7 @@ class DriftReference(Received):
             chosen = np.sort(generator(self.seed, Stream.REFERENCE, size).choice(self.n_points, enough, replace=False))
             points = points.take(chosen)
             if columns is not None and len(columns.codes) == self.n_points:
-                columns = columns.take(chosen)
+                columns = replace(columns, codes=columns.codes[chosen])
         if columns is None:
             return points, [], None
         of_points = points if len(columns.codes) == points.n_points else self.points
@@ -350,15 +354,6 @@ class DriftReference(Received):
         found = (*batch.remarks, *remark_on_rows(batch))
         own = [remark.of(batch.name) for remark in found if remark not in self.remarks]
         return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
-
-
-def _project_points(data: LabelledData, projections: Projections, device: str) -> ProjectedPoints:
-    """The points of a dataset under every projection, for tests to come."""
-    near, kept = _bring_near(data, projections.scaler), KeepPools((0,))
-    with choose_engine(device, [near], projections.n_projections) as engine:
-        run([near], projections, engine, [kept])
-    rows = np.concatenate([pool.values() for pool in kept.pools])
-    return ProjectedPoints(data.name, rows, data.classes, np.array(data.codes), data.groups)
 
 
 def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -61,10 +61,6 @@ def _choose_aspects(one: Sides, aspects: Mapping[Aspect, float]) -> list[Aspect]
     return [aspect for aspect in aspects if aspect[0] not in hidden]
 
 
-def _say_location(one: Sides, code: int) -> tuple[str, str]:
-    return "moved", say_mean(one)
-
-
 def _say_spread(one: Sides, code: int) -> tuple[str, str]:
     """Standard deviations; where few far values make them go the other way than ranks, the range of most rows."""
     first, second = map(_find_spread, one.split(one.numbers))
@@ -74,10 +70,6 @@ def _say_spread(one: Sides, code: int) -> tuple[str, str]:
     if (second > first) == is_wider:
         return word, _say_pair("spread", (first, second))
     return word, f"90 % within {_say_ranges(one, (0.05, 0.95))}"
-
-
-def _say_shape(one: Sides, code: int) -> tuple[str, str]:
-    return "other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"
 
 
 def _say_ranges(one: Sides, levels: tuple[float, float]) -> str:
@@ -139,10 +131,10 @@ def _say_gaps(one: Sides, code: int) -> tuple[str, str]:
     return word, f"gaps {say_percent(first)} → {say_percent(second)}"
 
 
-_SAY = {
-    "location": _say_location,
+_SAY: dict[str, Callable[[Sides, int], tuple[str, str]]] = {
+    "location": lambda one, code: ("moved", say_mean(one)),
     "spread": _say_spread,
-    "shape": _say_shape,
+    "shape": lambda one, code: ("other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"),
     "commonest": _say_value,
     "low": _say_end,
     "high": _say_end,

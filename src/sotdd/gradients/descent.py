@@ -52,7 +52,8 @@ class Descent:
         self._points, self._target = (self._scale(data).to(self.device) for data in (source, target))  # (n, d), (m, d)
         self._codes, self._target_codes = (torch.tensor(data.codes, device=self.device) for data in (source, target))
         # No point moves farther in one step: where high moments make the slope steep, only its direction is followed.
-        self._longest = _standard_deviation(self._points, self._target)
+        pooled = torch.cat([self._points, self._target])
+        self._longest = float((pooled - pooled.mean(0)).square().mean().sqrt()) or 1.0  # their standard deviation
         self._weights = projections.draw(0, _SAMPLE).terms.weights
 
     def snapshot(self, step: int) -> Snapshot:
@@ -104,9 +105,3 @@ class Descent:
         if self._scaler is not None:
             points = (points - self._scaler.centre) / self._scaler.scale
         return torch.tensor(points, dtype=torch.float32)
-
-
-def _standard_deviation(points: torch.Tensor, target: torch.Tensor) -> float:
-    """The standard deviation of all points together, averaged over coordinates; 1 if there is none."""
-    pooled = torch.cat([points, target])
-    return float((pooled - pooled.mean(0)).square().mean().sqrt()) or 1.0

@@ -224,8 +224,14 @@ def order_columns(
         for value in one.count_values()
         if f"{column}={value}" not in known
     )
-    said = [Remark("new values", owner=owner, values=new)] if new else []
-    return _remark_gaps(replace(arranged, origin=arranged.origin.also(*said)), known, owner)
+    origin = arranged.origin.also(*([Remark("new values", owner=owner, values=new)] if new else []))
+    unseen = {column: mask for column, mask in origin.missing.items() if f"{column}{IS_MISSING}" not in known}
+    if unseen:
+        lost, facts = count_gaps(unseen)
+        origin = origin.also(Remark("gaps not in reference", owner=owner, **facts))
+        rows_lost, rows_read = max(origin.rows_lost, facts["rows"]), max(origin.rows_read, len(lost))
+        origin = replace(origin, rows_lost=rows_lost, rows_read=rows_read)
+    return replace(arranged, origin=origin)
 
 
 def _refuse_other_kind(name: str, column: str, data: LabelledData, owner: str) -> None:
@@ -239,17 +245,6 @@ def _refuse_other_kind(name: str, column: str, data: LabelledData, owner: str) -
     is_empty = data.origin.gaps.get(column, np.zeros(1)).all()
     if is_value and not is_empty and column in (data.columns or ()):
         raise _other_kind(column, owner, data, None)
-
-
-def _remark_gaps(data: LabelledData, known: set[str], owner: str) -> LabelledData:
-    """The same with how many rows lack a value where none of the known features says so."""
-    unseen = {column: mask for column, mask in data.origin.missing.items() if f"{column}{IS_MISSING}" not in known}
-    if not unseen:
-        return data
-    lost, facts = count_gaps(unseen)
-    origin = data.origin.also(Remark("gaps not in reference", owner=owner, **facts))
-    rows_lost, rows_read = max(origin.rows_lost, facts["rows"]), max(origin.rows_read, len(lost))
-    return replace(data, origin=replace(origin, rows_lost=rows_lost, rows_read=rows_read))
 
 
 def count_gaps(masks: Mapping[str, NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], dict[str, Any]]:
@@ -362,16 +357,13 @@ def remark_on_ranges(sides: Sequence[LabelledData]) -> Remarks:
     """
     for side in sides:
         if side not in _RANGES:
-            _RANGES[side] = _find_range(side.rows(slice(0, _ROWS)))
+            values = side.rows(slice(0, _ROWS))
+            low, high = values.min(), values.max()
+            if low >= 0 and _BRIGHT <= high <= 255 and (values == np.round(values)).all():
+                _RANGES[side] = "bytes"
+            else:
+                _RANGES[side] = "fractions" if low >= -1.000001 and 0.5 < high <= 1.000001 else ""
     names = {_RANGES[side]: side.name for side in reversed(sides)}
     if not {"bytes", "fractions"} <= names.keys():
         return ()
     return (Remark("ranges differ", whole=names["bytes"], fractions=names["fractions"]),)
-
-
-def _find_range(values: NDArray[Any]) -> str:
-    """Whether values are "bytes", "fractions" of them, or neither."""
-    low, high = values.min(), values.max()
-    if low >= 0 and _BRIGHT <= high <= 255 and (values == np.round(values)).all():
-        return "bytes"
-    return "fractions" if low >= -1.000001 and 0.5 < high <= 1.000001 else ""

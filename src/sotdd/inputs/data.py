@@ -316,11 +316,11 @@ class LabelledData(Classified, Received):
 
     def blocks(self, most: int = _MOST_ROWS) -> list[slice]:
         """Cut the rows into blocks of at most this many, and so small that converting one takes little memory."""
-        return _cut_range(self.n_points, min(most, _BLOCK_VALUES // self.n_features))
+        return cut_range(self.n_points, min(most, _BLOCK_VALUES // self.n_features))
 
     def feature_parts(self) -> list[slice]:
         """Cut the features into parts, so that sums of each class over one take little memory; usually there is one."""
-        return _cut_range(self.n_features, _CLASS_BYTES // (8 * len(self.classes)))
+        return cut_range(self.n_features, _CLASS_BYTES // (8 * len(self.classes)))
 
     def rows(self, block: slice | NDArray[np.integer]) -> NDArray[Any]:
         """One block of points as a matrix (rows, n_features), in the dtype it came in.
@@ -341,7 +341,7 @@ class LabelledData(Classified, Received):
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32), origin=origin)
 
 
-def _cut_range(count: int, size: int) -> list[slice]:
+def cut_range(count: int, size: int) -> list[slice]:
     """Numbers from zero to ``count`` in slices of this size, or of one where that is zero."""
     edges = [*range(0, count, max(1, size)), count]
     return [slice(start, stop) for start, stop in neighbours(edges)]

@@ -39,7 +39,12 @@ class Encoder:
     def __call__(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
         """The vectors of a batch, one per item."""
         if isinstance(self._encoder, str):
-            self._encoder = _load_model(self._encoder)
+            library = require("sentence_transformers", f"encoder {self._encoder!r}", "sentence-transformers")
+            try:
+                self._encoder = library.SentenceTransformer(self._encoder)
+            except (OSError, ValueError, RuntimeError, ImportError) as error:
+                why = f"cannot be loaded ({type(error).__name__}): check the name"
+                raise SotddError(f"is {self._encoder!r}, which {why}.", setting="encoder") from error
         try:
             encoded = self._encode(batch)
             vectors = host_array(encoded)
@@ -61,12 +66,3 @@ class Encoder:
             return encoder.encode(batch) if hasattr(encoder, "encode") else encoder(batch)
         made = encoder.transform(batch.reshape(len(batch), -1) if isinstance(batch, np.ndarray) else batch)
         return made.toarray() if hasattr(made, "toarray") else made
-
-
-def _load_model(name: str) -> Any:  # noqa: ANN401  # a model
-    library = require("sentence_transformers", f"encoder {name!r}", "sentence-transformers")
-    try:
-        return library.SentenceTransformer(name)
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        why = f"cannot be loaded ({type(error).__name__}): check the name"
-        raise SotddError(f"is {name!r}, which {why}.", setting="encoder") from error

@@ -36,6 +36,9 @@ from sotdd.inputs.streamed import StreamedFeatures
 if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., object])
 
+# What datasets of Hugging Face's library are called.
+_HUGGINGFACE = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
+
 
 def _shows_reading(call: _Call) -> _Call:
     """Show the options in the signature of a call that takes them as ``**reading``, and in its docstring."""
@@ -122,11 +125,10 @@ def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: A
         return open_arrays(source, name, reading)
     if is_frame(source):
         return open_frame(source, name, reading)
-    if type(source).__module__.split(".")[0] == "datasets":
-        from sotdd.inputs.loaders.huggingface import is_huggingface, open_huggingface
+    if type(source).__module__.split(".")[0] == "datasets" and type(source).__name__ in _HUGGINGFACE:
+        from sotdd.inputs.loaders.huggingface import open_huggingface
 
-        if is_huggingface(source):
-            return open_huggingface(source, name, reading)
+        return open_huggingface(source, name, reading)
     if is_torch_data(source):
         tensors = source.tensors if type(source).__name__ == "TensorDataset" else ()
         if len(tensors) == 2 and reading.label_is_auto:

@@ -79,11 +79,6 @@ class Items:
     read: Callable[[NDArray[np.integer]], list[Any]]
     batch_size: int = BATCH
 
-    @classmethod
-    def of(cls, items: Sequence[Any]) -> Items:
-        """Items that are in memory."""
-        return cls(len(items), lambda rows: [items[row] for row in rows])
-
     def __len__(self) -> int:
         """How many items there are."""
         return self.count
@@ -98,18 +93,8 @@ class PreparedRows:
 
     def add(self, batch: Sequence[Any] | NDArray[Any]) -> None:
         """Prepare and keep a batch; values that are not finite are refused."""
-        if len(batch):
-            block = self._prepare(batch)
-            if block.dtype.kind == "f":
-                refuse_non_finite(block, range(len(self._rows), len(self._rows) + len(block)), self._name)
-            self._rows.add(block)
-
-    def array(self) -> NDArray[Any]:
-        """All rows."""
-        return self._rows.array()
-
-    def _prepare(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-        """The numbers (m, ...) that a batch of m items or rows becomes."""
+        if not len(batch):
+            return
         encoder = self._reading.encoder
         ready = self._as_images(batch)
         if encoder is not None:
@@ -118,7 +103,13 @@ class PreparedRows:
             raise SotddError(f"dataset {self._name!r} holds text: pass encoder=, such as the name of a model.")
         if not isinstance(ready, np.ndarray):
             raise SotddError(f"dataset {self._name!r} holds {describe(ready[0])}: expected numbers, texts or images.")
-        return ready
+        if ready.dtype.kind == "f":
+            refuse_non_finite(ready, range(len(self._rows), len(self._rows) + len(ready)), self._name)
+        self._rows.add(ready)
+
+    def array(self) -> NDArray[Any]:
+        """All rows."""
+        return self._rows.array()
 
     def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
         size, mode = self._reading.image_size, self._reading.image_mode

@@ -101,10 +101,6 @@ def _option(default: Any, help: str, **known: Any) -> Any:  # noqa: A002, ANN401
     return field(default=default, metadata={"option": Option(help, **known)})
 
 
-def _parse_names(text: str) -> str | list[str]:
-    return text.split("+") if "+" in text else text
-
-
 def _parse_value(text: str) -> Any:  # noqa: ANN401  # what is neither is refused when it is checked
     """A truth value, a whole number, or two of them as in 28x32; anything else as it is."""
     if text.lower() in ("true", "false"):
@@ -155,18 +151,17 @@ def _take_character(value: Any, name: str) -> str:  # noqa: ANN401  # anything
     return character
 
 
-def _take_groups(groups: Any, _: str) -> str | tuple[Any, ...]:  # noqa: ANN401  # anything
-    """The name of a column, or what every row belongs to."""
-    return groups if isinstance(groups, str) else tuple(np.asarray(groups).reshape(len(groups)).tolist())
-
-
 def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  # anything
     height, width = (size, size) if isinstance(size, int) else size
     return check_count(height, name, _LARGEST_SIDE), check_count(width, name, _LARGEST_SIDE)
 
 
 # How values of a kind are taken and read from text.
-_NAMES = {"take": _take_names, "expected": "a name, or a list of names", "parse": _parse_names}
+_NAMES = {
+    "take": _take_names,
+    "expected": "a name, or a list of names",
+    "parse": lambda text: text.split("+") if "+" in text else text,
+}
 _CHARACTER = {"take": _take_character, "sources": _CSV, "kept": True}
 _TEXT = {"take": _only(lambda value: isinstance(value, str))}
 
@@ -322,7 +317,9 @@ class Reading:
         None,
         "The column that says which rows belong together, such as a person, and is no feature; or an array of that, "
         "one entry per row. Tests and noise floors permute whole groups.",
-        take=_take_groups,
+        take=lambda value, _: (
+            value if isinstance(value, str) else tuple(np.asarray(value).reshape(len(value)).tolist())
+        ),
         expected="the name of a column, or one entry per row",
         kept=True,
         type=str,

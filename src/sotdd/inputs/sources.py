@@ -103,24 +103,18 @@ def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values 
 def open_path(path: str, name: str, reading: Reading) -> Loaded:
     """Open a file or folder by what it is."""
     try:
-        return _open(path, name, reading)
+        if path == _STDIN:
+            return _load("files.open_csv")([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
+        target = Path(path)
+        is_there = not is_remote(path) and exists(target)
+        if not is_there or not target.is_dir():
+            return _open_files(list_files(str(target) if is_there else path), name, reading)
+        if not reading.unlabelled:
+            _refuse_splits(target)
+        files = list_files(str(target))
+        return _open_files(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
     except PermissionError as error:
         raise access_error(error.filename or path, error) from error
-
-
-def _open(path: str, name: str, reading: Reading) -> Loaded:
-    if path == _STDIN:
-        return _load("files.open_csv")([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
-    if is_remote(path) or (glob.has_magic(path) and not exists(Path(path))):
-        return _open_files(list_files(path), name, reading)
-    target = Path(path)
-    _refuse_missing(target)
-    if not target.is_dir():
-        return _open_files([str(target)], name, reading)
-    if not reading.unlabelled:
-        _refuse_splits(target)
-    files = list_files(str(target))
-    return _open_files(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
 
 
 def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
@@ -198,12 +192,6 @@ def exists(path: Path) -> bool:
         return False
 
 
-def _refuse_missing(path: Path) -> None:
-    """Refuse a path where there is nothing."""
-    if not exists(path):
-        raise SotddError(f"there is no file {path}: check the path.")
-
-
 def files_below(folder: Path) -> Iterator[Path]:
     """Every file in a folder and its sub-folders, but for hidden ones.
 
@@ -223,7 +211,8 @@ def list_files(path: str) -> list[str]:
     if is_remote(path):
         return [path] if is_web(path) else _list_store(path)
     if not glob.has_magic(path) or exists(Path(path)):
-        _refuse_missing(Path(path))
+        if not exists(Path(path)):
+            raise SotddError(f"there is no file {Path(path)}: check the path.")
         return _list_folder(Path(path)) if Path(path).is_dir() else [path]
     files: list[str] = []
     for match in sorted(map(Path, glob.glob(path, recursive=True))):

@@ -43,7 +43,28 @@ class SparseRows(StreamedFeatures):
     @classmethod
     def of(cls, matrix: Any, name: str) -> SparseRows:  # noqa: ANN401  # of whatever library
         """Hold a sparse matrix of any format by its rows; those of CSR matrices are not copied."""
-        return cls(name, _by_rows(matrix, name))
+        from scipy import sparse
+
+        try:
+            if sparse.issparse(matrix):
+                _refuse_broken(matrix)
+                if matrix.ndim == 1:  # as arrays of one dimension: points of one feature
+                    matrix = matrix.tocoo().reshape((-1, 1))
+            rows = matrix.tocsr()
+            if not sparse.issparse(rows) or rows.ndim != 2:
+                raise ValueError(f"{type(matrix).__name__} of shape {getattr(matrix, 'shape', '?')}")
+            _refuse_broken(rows)
+            if not rows.has_canonical_format:  # where no column is twice in a row
+                rows = rows.copy()  # what the caller has stays as it is
+                rows.sum_duplicates()
+        except MemoryError:
+            raise
+        except Exception as error:  # of whatever library
+            cause = first_line(error)
+            raise SotddError(
+                f"cannot read the sparse matrix {name!r} ({cause}): expected one of scipy.sparse, of shape (n, d)."
+            ) from error
+        return cls(name, rows)
 
     def __getitem__(self, rows: Rows) -> NDArray[Any]:
         """A dense copy of some rows."""
@@ -61,32 +82,6 @@ class SparseRows(StreamedFeatures):
             return None
         row = int(np.searchsorted(self.matrix.indptr, bad[0], side="right")) - 1
         return self.matrix.data[bad[0]], row, int(self.matrix.indices[bad[0]])
-
-
-def _by_rows(matrix: Any, name: str) -> Any:  # noqa: ANN401  # one of SciPy's
-    """A CSR matrix with every column at most once in a row, whose numbers are safe for compiled loops."""
-    from scipy import sparse
-
-    try:
-        if sparse.issparse(matrix):
-            _refuse_broken(matrix)
-            if matrix.ndim == 1:  # as arrays of one dimension: points of one feature
-                matrix = matrix.tocoo().reshape((-1, 1))
-        rows = matrix.tocsr()
-        if not sparse.issparse(rows) or rows.ndim != 2:
-            raise ValueError(f"{type(matrix).__name__} of shape {getattr(matrix, 'shape', '?')}")
-        _refuse_broken(rows)
-        if not rows.has_canonical_format:
-            rows = rows.copy()  # what the caller has stays as it is
-            rows.sum_duplicates()
-    except MemoryError:
-        raise
-    except Exception as error:  # of whatever library
-        cause = first_line(error)
-        raise SotddError(
-            f"cannot read the sparse matrix {name!r} ({cause}): expected one of scipy.sparse, of shape (n, d)."
-        ) from error
-    return rows
 
 
 def _refuse_broken(matrix: Any) -> None:  # noqa: ANN401

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from os import PathLike
 from typing import Any, Literal, Unpack, cast, get_args
 
 from sotdd.basics.checks import check_choice, check_flag, check_order, describe
@@ -22,7 +21,7 @@ from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
 from sotdd.projections.drawing import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.recipe import Recipe
+from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 
@@ -232,10 +231,14 @@ def measure_pairs(
     given = choose_given(
         projections=projections, rel_tol=rel_tol, noise_floor=noise_floor, label_names=label_names, estimator=estimator
     )
-    sources = [(name, read_sketch(one) if isinstance(one, (str, PathLike)) else one) for name, one in sources]
+    sources = [(name, read_sketch(one)) for name, one in sources]
     sketch = next((source for _, source in sources if isinstance(source, Sketch)), None)
     if sketch is not None:
-        _refuse_for_sketch(sketch, method, [*settings, *(name for name in given if name != "estimator")])
+        if method != "sotdd":
+            raise SotddError(f"{sketch.name!r} is a sketch, which has no points for method {method!r}: give the data.")
+        asked = [*settings, *(name for name in given if name != "estimator")]  # which would draw its projections again
+        if asked:
+            raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which has no points: leave that out.")
         distances = compare_sketches(sources, pairs, p, estimator=estimator, device=device, progress=progress)
         return distances, sketch.through
     reading, settings = split_reading(settings)
@@ -266,14 +269,6 @@ def choose_given(**settings: object) -> dict[str, object]:
         for name, value in settings.items()
         if value is not _DEFAULTS[name] and not (isinstance(value, (str, int, float)) and value == _DEFAULTS[name])
     }
-
-
-def _refuse_for_sketch(sketch: Sketch, method: str, asked: Sequence[str]) -> None:
-    """Refuse what needs the points of a sketch, or would draw its projections again."""
-    if method != "sotdd":
-        raise SotddError(f"{sketch.name!r} is a sketch, which has no points for method {method!r}: give the data.")
-    if asked:
-        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which has no points: leave that out.")
 
 
 def fit_named(
@@ -307,10 +302,7 @@ def fit_projections(
     if projections is None:
         recipe = drawing.but(settings).fit(data, tilt=estimator != "plain")
         return recipe, [recipe.align(part) for part in data]
-    if not isinstance(projections, Projections):
-        raise SotddError(
-            f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."
-        )
+    check_projections(projections)
     if settings:
         raise SotddError(
             f"projections are given together with {', '.join(settings)}: they are drawn already, so leave that out."

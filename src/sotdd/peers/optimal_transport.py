@@ -100,7 +100,11 @@ def otdd(
     method = f"OTDD, {inner} labels"
 
     def solve(one: Points, other: Points) -> Measured:
-        return transport_datasets(one, other, inner, p)
+        check_plan_fits(len(one), len(other), "OTDD")
+        labels = measure_labels(one.groups, other.groups, inner, p)
+        cost = point_costs(one.features, other.features, p)
+        cost += labels[one.codes[:, None], other.codes[None, :]]
+        return Measured(exact_transport(cost) ** (1 / p), labels)
 
     if debias is not None:
         check_choice(debias, "debias", ("difference", "powers"))
@@ -155,12 +159,3 @@ class _Halves:
         power = self._p if self._debias == "powers" else 1.0
         left = float(np.mean(np.power(across, power)) - np.mean(np.power(floors, power)))
         return math.copysign(abs(left) ** (1 / power), left)
-
-
-def transport_datasets(a: Points, b: Points, inner: Inner, p: float) -> Measured:
-    """Solve the transport problem with cost ‖x − x'‖^p + W_p^p(y, y')."""
-    check_plan_fits(len(a), len(b), "OTDD")
-    labels = measure_labels(a.groups, b.groups, inner, p)
-    cost = point_costs(a.features, b.features, p)
-    cost += labels[a.codes[:, None], b.codes[None, :]]
-    return Measured(exact_transport(cost) ** (1 / p), labels)

@@ -16,8 +16,8 @@ from sotdd.basics.threads import Workers
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.peers.label_distances import Inner, find_plan, measure_labels, place_labels
-from sotdd.peers.points import Distances, Doubles, Measured, Pairs, Points, PointSets, check_plan_fits, point_costs
+from sotdd.peers.label_distances import find_plan, measure_labels, place_labels
+from sotdd.peers.points import Distances, Doubles, Measured, Pairs, PointSets, check_plan_fits, point_costs
 from sotdd.projections.scaler import Scale
 
 # How many coordinates a label gets, and how many points the reference has.
@@ -78,8 +78,17 @@ def wte(
     """
     opened = open_all(datasets)
     loaded = PointSets.load(opened, scale=scale, seed=seed, max_points=max_points)
-    clouds = join_label_coordinates(loaded.points, "gaussian", _LABEL_DIMENSIONS)
-    reference = draw_reference(clouds, _REFERENCE_POINTS, seed)
+    groups = [group for points in loaded.points for group in points.groups]
+    of_all = place_labels(np.sqrt(measure_labels(groups, groups, "gaussian")), _LABEL_DIMENSIONS)  # (ΣC, m)
+    edges = np.cumsum([len(points.classes) for points in loaded.points])[:-1]
+    clouds = [  # (n, d + m) of each dataset: features, then the coordinates of the label
+        np.concatenate([points.features, coordinates[points.codes]], axis=1)
+        for points, coordinates in zip(loaded.points, np.split(of_all, edges), strict=True)
+    ]
+    # The reference is of a Gaussian with the mean and the standard deviation of all clouds in every coordinate.
+    pooled = np.concatenate(clouds)
+    noise = np.random.default_rng(seed).standard_normal((_REFERENCE_POINTS, pooled.shape[1]))
+    reference: Doubles = pooled.mean(axis=0) + pooled.std(axis=0) * noise
     check_plan_fits(len(reference), max(map(len, clouds)), "WTE")
     with Workers() as workers:
         vectors = np.stack(workers.each(lambda cloud: embed(cloud, reference), clouds))  # (N, M, D)
@@ -110,22 +119,3 @@ def embed(points: Doubles, reference: Doubles) -> Doubles:
     plan = find_plan(point_costs(reference, points, 2))
     displacement: Doubles = (size * plan @ points - reference) / np.sqrt(size)
     return displacement
-
-
-def join_label_coordinates(datasets: Sequence[Points], inner: Inner, dimensions: int) -> list[Doubles]:
-    """Points (n, d + m) of each dataset: their features, then the coordinates of their label."""
-    groups = [group for points in datasets for group in points.groups]
-    of_all = place_labels(np.sqrt(measure_labels(groups, groups, inner)), dimensions)  # (ΣC, m)
-    edges = np.cumsum([len(points.classes) for points in datasets])[:-1]
-    return [
-        np.concatenate([points.features, coordinates[points.codes]], axis=1)
-        for points, coordinates in zip(datasets, np.split(of_all, edges), strict=True)
-    ]
-
-
-def draw_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubles:
-    """Points from a Gaussian with the mean and the standard deviation of all clouds in every coordinate."""
-    pooled = np.concatenate(clouds)
-    noise = np.random.default_rng(seed).standard_normal((size, pooled.shape[1]))
-    reference: Doubles = pooled.mean(axis=0) + pooled.std(axis=0) * noise
-    return reference

@@ -47,17 +47,19 @@ def write_summary(path: str, run: GateRun, report: str | None) -> None:
         "text": one_line(f"{run.reference}: {said}" + (f" ({join_names(worst, 3)})" if worst else "")),
         "verdict": combine_verdicts(run.verdicts),
         "reference": run.reference,
-        "batches": [_summarize(one) for one in run.verdicts],
+        "batches": [
+            {
+                "batch": one.batch,
+                "verdict": one.verdict,
+                "p": one.p_value,
+                "columns": _say_columns(one)[:_MOST_COLUMNS],
+                "why": _say_why(one),
+            }
+            for one in run.verdicts
+        ],
         "report": report,
     }
     write_whole(path, json.dumps(summary, indent=2, allow_nan=False).encode())
-
-
-def _summarize(one: BatchVerdict) -> dict[str, Any]:
-    columns = _say_columns(one)[:_MOST_COLUMNS]
-    return {
-        "batch": one.batch, "verdict": one.verdict, "p": one.p_value, "columns": columns, "why": _say_why(one),
-    }  # fmt: skip
 
 
 def _say_why(one: BatchVerdict) -> str:

@@ -80,7 +80,10 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         for entry in history
     ]  # fmt: skip
     today = f"{datetime.now(UTC):%Y-%m-%d}"
+    datasets = [] if run.gate is None else [(names[0], DatasetSummary.of(run.gate.reference))]
     for verdict, name in zip(run.verdicts, names[1:], strict=True):
+        if verdict.batch in run.summaries:  # which could be opened
+            datasets.append((name, run.summaries[verdict.batch]))
         value = None if verdict.distance is None else verdict.distance.value
         is_far = value is None and verdict.verdict == "drift"
         points.append(Point(name, today, verdict.verdict, value, _find_chance(verdict), is_far))
@@ -96,7 +99,7 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         history=history,
         points=points,
         limit=None if run.criteria is None else run.criteria.limit,
-        datasets=_list_datasets(run, names),
+        datasets=datasets,
         remarks=join_remarks(*remarks),
         asked=run.asked,
         is_tested=run.gate is not None and run.gate.drift is not None,
@@ -112,15 +115,6 @@ def _read_number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if 0 <= value < 1e300 else None
-
-
-def _list_datasets(run: GateRun, names: Sequence[str]) -> list[tuple[str, DatasetSummary]]:
-    """The reference and the batches that could be opened, with what is said of them."""
-    batches = [verdict.batch for verdict in run.verdicts]
-    known = [(name, run.summaries[one]) for name, one in zip(names[1:], batches, strict=True) if one in run.summaries]
-    if run.gate is None:
-        return known
-    return [(names[0], DatasetSummary.of(run.gate.reference)), *known]
 
 
 def _find_worst(verdicts: Sequence[BatchVerdict]) -> int | None:

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path, PureWindowsPath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from sotdd.reports.dataset_summary import compare_shares
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-Labels: TypeAlias = list[Hashable]
 Tone = Literal["good", "bad", "unsure", "plain"]
 
 # The most letters of a name on a page; features in a table; squares along an image; classes in a heat map.

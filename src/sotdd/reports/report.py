@@ -35,9 +35,6 @@ _LEVEL = 0.05
 # The sources of both datasets and the settings of the call, where they are known.
 Asked = tuple[Sequence[str], Mapping[str, Any]]
 
-# Datasets with what is said of them, by the names that a page shows.
-Summaries = Sequence[tuple[str, DatasetSummary]]
-
 # Numbers of an explanation, without its matrices, which can be large.
 _NUMBERS = ("within_noise", "features", "labels", "classes", "renamed")
 
@@ -199,7 +196,8 @@ def write_matrix_page(
     }
     matrix = replace(matrix, names=tuple(names))
     distances = sorted(matrix.distances.items(), key=lambda item: item[1].value)
-    groups = Groups.of(matrix.values)
+    groups, values = Groups.of(matrix.values), matrix.values.tolist()
+    order = groups.order  # in which the heat map has near datasets side by side
     by_labels = sorted((why.labels, pair) for pair, why in explanations.items() if np.isfinite(why.labels))
     return write_page(
         target,
@@ -216,7 +214,13 @@ def write_matrix_page(
         remarks=gather_remarks(matrix.distances.values()),
         datasets=list(zip(names, summaries, strict=False)),
         groups=groups,
-        **_arrange_cells(matrix, groups.order),
+        ordered=[names[i] for i in order],
+        values=[[None if i == j else values[i][j] for j in order] for i in order],
+        links={
+            (row, column): f"pair-{min(i, j)}-{max(i, j)}"
+            for row, i in enumerate(order)
+            for column, j in enumerate(order)
+        },
         scaling=ScalingMap.of(matrix.values),
         sources=known,
         asked=chosen,
@@ -224,20 +228,6 @@ def write_matrix_page(
         settings=_list_settings(matrix),
         data=numbers,
     )
-
-
-def _arrange_cells(matrix: DistanceMatrix, order: Sequence[int]) -> dict[str, Any]:
-    """The cells of the heat map, near datasets side by side: names, values, and the card that each links to."""
-    values = matrix.values.tolist()
-    return {
-        "ordered": [matrix.names[i] for i in order],
-        "values": [[None if i == j else values[i][j] for j in order] for i in order],
-        "links": {
-            (row, column): f"pair-{min(i, j)}-{max(i, j)}"
-            for row, i in enumerate(order)
-            for column, j in enumerate(order)
-        },
-    }
 
 
 def _list_settings(matrix: DistanceMatrix) -> dict[str, str]:

@@ -189,7 +189,8 @@ class SketchBuilder:
         self.refuse_half_added()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
-        projections, classes, terms = self.projections, self.classes, self._find_terms()
+        projections, classes, sums = self.projections, self.classes, self.sums["terms"].by_class
+        terms = np.stack([sums[label]["sums"] / self.counts[label] for label in classes], axis=1)  # (L, C)
         counts = np.array([self.counts[label] for label in classes], np.int64)
         quantiles, lost = self._find_quantiles(terms, Levels(self.n_quantiles))
         controls, groups = self.sums["controls"], self.sums["groups"]
@@ -222,11 +223,6 @@ class SketchBuilder:
         from sotdd.sketches.file import unpack_builder
 
         return unpack_builder(read_whole(path, "a file of a SketchBuilder"), path, projections)
-
-    def _find_terms(self) -> Doubles:
-        """The label term of each class (L, C)."""
-        sums = self.sums["terms"].by_class
-        return np.stack([sums[label]["sums"] / self.counts[label] for label in self.classes], axis=1)
 
     def _find_quantiles(self, terms: Doubles, levels: Levels) -> tuple[NDArray[np.float32], Doubles]:
         """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).

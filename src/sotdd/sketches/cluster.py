@@ -117,17 +117,13 @@ def _find_client(client: Client) -> Client:
         raise SotddError(
             f"is {state}: expected a synchronous dask.distributed Client that is running, or None.", setting="client"
         )
-    _refuse_other_versions(client)
-    return client
-
-
-def _refuse_other_versions(client: Client) -> None:
-    """Workers without this package, or with another version of it, would die of every task and restart for ever."""
+    # Workers without this package, or with another version of it, would die of every task and restart for ever.
     found = client.get_versions(packages=["sotdd"])
     versions = {part["packages"]["sotdd"] for part in (found["client"], found["scheduler"], *found["workers"].values())}
     if len(versions) > 1:
         told = ", ".join(sorted(map(str, versions)))
         raise SotddError(f"client, scheduler and workers have different versions of sotdd ({told}): install one.")
+    return client
 
 
 def _find_partitions(source: Any) -> Sequence[Any]:  # noqa: ANN401  # anything

@@ -5,7 +5,7 @@ Streams are counted instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import TypeAlias, Unpack
@@ -102,8 +102,10 @@ def sketch_opened(
     large = data.n_points > _MOST_SORTED and str(device) in ("auto", "cpu")
     countable = fit_classes(len(data.classes), projections.n_projections) and adds_up(projections)
     if levels is not None and large and countable:
-        rows = _split_rows(data)
-        return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
+        size = max(1, _BATCH_VALUES // data.n_features)
+        parts = (slice(start, start + size) for start in range(0, data.n_points, size))
+        batches = (replace(data, features=data.features[part], codes=data.codes[part]) for part in parts)
+        return sketch_stream(batches, projections, n_quantiles=levels.count, name=data.name, progress=progress)
     exact = levels is None or data.n_points <= levels.count
     kept = Levels(data.n_points, smooth=False) if levels is None or exact else levels
     engine = choose_engine(device, [data], projections.n_projections)
@@ -146,13 +148,6 @@ class _Functions(Collector):
         self.weights[here] = chunk.block.importance
         if not self._exact:
             self.lost[here, :2] = self._engine.losses(rows, self.quantiles[here], edges, self._levels.smooth)
-
-
-def _split_rows(data: LabelledData) -> Iterator[LabelledData]:
-    size = max(1, _BATCH_VALUES // data.n_features)
-    for start in range(0, data.n_points, size):
-        rows = slice(start, start + size)
-        yield replace(data, features=data.features[rows], codes=data.codes[rows])
 
 
 def sketch_stream(

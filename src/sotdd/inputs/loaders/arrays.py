@@ -29,16 +29,12 @@ def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: AN
         loaded = open_frame(features, name, replace(reading, label=None))
     else:
         reading.refuse("arrays")
-        loaded = _open_features(features, name)
+        items = _list_items(features)
+        held = Items(len(items), lambda rows: [items[row] for row in rows]) if items else check_features(features, name)
+        loaded = Loaded(held, None)
     if labels is None or reading.unlabelled:
         return loaded
     return replace(loaded, labels=Labels.of(labels, len(loaded.features), name))
-
-
-def _open_features(features: Any, name: str) -> Loaded:  # noqa: ANN401  # anything
-    """Numbers, or texts or images."""
-    items = _list_items(features)
-    return Loaded(Items.of(items) if items else check_features(features, name), None)
 
 
 def _list_items(features: Any) -> list[Any]:  # noqa: ANN401  # anything

@@ -172,7 +172,11 @@ def open_database(path: Path, name: str, reading: Reading) -> Loaded:
     with reading_file(path, "a database of SQLite or DuckDB"):
         with path.open("rb") as file:
             is_duckdb = file.read(12)[8:] == b"DUCK"
-        with closing(_connect(path, is_duckdb)) as database:
+        if is_duckdb:
+            connection = require("duckdb", "reading databases of DuckDB", "duckdb").connect(str(path), read_only=True)
+        else:
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        with closing(connection) as database:
             tables = [row[0] for row in database.execute(_TABLES).fetchall()]
             table = _choose_name(tables, reading.table, path, "table").replace('"', '""')
             query = f'SELECT * FROM "{table}"'
@@ -181,12 +185,6 @@ def open_database(path: Path, name: str, reading: Reading) -> Loaded:
             cursor = database.execute(query)
             names = [column[0] for column in cursor.description or ()]
             return _load_columns(names, list(zip(*cursor.fetchall(), strict=True)), name, reading)
-
-
-def _connect(path: Path, is_duckdb: bool) -> Any:  # noqa: ANN401  # a connection, to read only
-    if is_duckdb:
-        return require("duckdb", "reading databases of DuckDB", "duckdb").connect(str(path), read_only=True)
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def _choose_name(names: Sequence[str], asked: str | None, path: Path, what: str) -> str:

@@ -22,14 +22,6 @@ from sotdd.inputs.sources import reading_file
 _BATCH_ROWS = 1 << 14
 
 
-def is_huggingface(source: object) -> bool:
-    """Whether a source is one of the library's datasets; it is not imported for that."""
-    kind = type(source)
-    return kind.__module__.split(".")[0] == "datasets" and kind.__name__ in {
-        "Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict",
-    }  # fmt: skip
-
-
 def open_huggingface(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # the library is optional
     """Open a dataset as the table that it is; images are decoded once."""
     reading.refuse("a Hugging Face dataset")

@@ -32,18 +32,14 @@ _SQUEEZED = 100
 def open_npy(path: Path, name: str, reading: Reading) -> Loaded:
     """Open features without reading them, and read labels from the file that ``label`` names."""
     reading.refuse("an .npy file")
-    label = reading.label_column
-    if label is None and not reading.unlabelled:
+    if reading.label_column is None and not reading.unlabelled:
         raise SotddError(f"{path} holds features only: name the labels, {path}::label=LABELS.npy, or pass label=None.")
     features = check_features(_read_array(path), name)
-    labels = None if label is None else _read_array(_labels_beside(path, str(label)))
-    return Loaded(features, None if labels is None else Labels.of(labels, len(features), name))
-
-
-def _labels_beside(path: Path, label: str) -> Path:
-    """The file with the labels: as named, or in the folder of the features."""
-    labels = Path(label)
-    return labels if labels.is_absolute() or exists(labels) else path.parent / labels
+    if reading.label_column is None:
+        return Loaded(features, None)
+    named = Path(str(reading.label_column))  # as it is, or in the folder of the features
+    labels = _read_array(named if named.is_absolute() or exists(named) else path.parent / named)
+    return Loaded(features, Labels.of(labels, len(features), name))
 
 
 def _read_array(path: Path, what: object = None) -> NDArray[Any]:

@@ -59,12 +59,38 @@ def load_table(
     *,
     in_text: bool = False,
 ) -> Loaded:
-    """Choose columns by a look, and read them; ``images`` are read by who knows how, and in CSV all is text."""
+    """Choose columns by a look, and read them; numbers that are missing hold the mean of their column.
+
+    ``images`` are read by who knows how, and in CSV all is text.
+    """
     look, whole = look_at(read(None), name)
     columns = Columns.choose(look, reading, name, images)
     batches = look.to_batches() if whole else read([one for one in columns.all if one not in images])
-    loaded = load_batches(batches, columns, name, reading, images, in_text=in_text, is_whole=whole)
-    return _remark_ids(loaded, reading)
+    labels: list[Array] = []
+    groups: list[Array] = []
+    title, rows = columns.features[0].name, GatheredRows(name)
+
+    def keep_labels() -> Iterator[Batch]:
+        for batch in batches:
+            if columns.label is not None:
+                labels.append(batch.column(columns.label))
+            if columns.groups is not None:
+                groups.append(batch.column(columns.groups))
+            yield batch
+
+    if columns.alone is None:
+        loaded = _load_features(keep_labels(), columns, name, reading, whole)
+    elif columns.alone == "list":
+        for batch in keep_labels():
+            rows.add(np.asarray(check_features(_make_nested(batch.column(title), name, title), name)))
+        loaded = Loaded(rows.array(), None, origin=columns.origin)
+    else:
+        parts = [batch.column(title) if columns.alone == "text" else None for batch in keep_labels()]
+        items = images[title] if columns.alone == "image" else _make_texts(arrow().chunked_array(parts), name)
+        loaded = Loaded(items, None, origin=columns.origin)
+    told = _make_labels(labels, name, reading, in_text=in_text) if labels else loaded.labels
+    by_group = _make_labels(groups, name, reading) if groups else None
+    return _remark_ids(replace(loaded, labels=told, groups=by_group), reading)
 
 
 def look_at(batches: Iterable[Batch], name: str) -> tuple[Any, bool]:
@@ -92,56 +118,17 @@ def read_whole(table: Any) -> Read:  # noqa: ANN401  # one of Arrow's
     return lambda columns: (table if columns is None else table.select(columns)).to_batches()
 
 
-def load_batches(
-    batches: Iterable[Batch],
-    columns: Columns,
-    name: str,
-    reading: Reading,
-    images: Mapping[str, Items] = MappingProxyType({}),
-    *,
-    in_text: bool = False,
-    is_whole: bool = False,
-) -> Loaded:
-    """The dataset that batches of these columns make; numbers that are missing hold the mean of their column."""
-    labels: list[Array] = []
-    groups: list[Array] = []
-    title, rows = columns.features[0].name, GatheredRows(name)
-
-    def keep_labels() -> Iterator[Batch]:
-        for batch in batches:
-            if columns.label is not None:
-                labels.append(batch.column(columns.label))
-            if columns.groups is not None:
-                groups.append(batch.column(columns.groups))
-            yield batch
-
-    if columns.alone is None:
-        loaded = _load_features(keep_labels(), columns, name, reading, is_whole)
-    elif columns.alone == "list":
-        for batch in keep_labels():
-            rows.add(np.asarray(check_features(_make_nested(batch.column(title), name, title), name)))
-        loaded = Loaded(rows.array(), None, origin=columns.origin)
-    else:
-        parts = [batch.column(title) if columns.alone == "text" else None for batch in keep_labels()]
-        items = images[title] if columns.alone == "image" else _make_texts(arrow().chunked_array(parts), name)
-        loaded = Loaded(items, None, origin=columns.origin)
-    told = _make_labels(labels, name, reading, in_text=in_text) if labels else loaded.labels
-    return replace(loaded, labels=told, groups=_make_labels(groups, name, reading) if groups else None)
-
-
 def _load_features(batches: Iterable[Batch], columns: Columns, name: str, reading: Reading, is_whole: bool) -> Loaded:
     """Columns of numbers and of categories."""
     numbers = [column for column in columns.features if column.kind != "category"]
-    codes: dict[str, list[NDArray[np.int32]]] = {
-        column.name: [] for column in columns.features if column.kind == "category"
-    }
+    coded = [column for column in columns.features if column.kind == "category"]
+    codes: dict[str, list[NDArray[np.int32]]] = {column.name: [] for column in coded}
     rows, has_gaps = GatheredRows(name), np.zeros(len(numbers), bool)
     for batch in batches:
         block = _read_block(numbers, batch, name, reading, len(rows), is_whole)
         has_gaps |= np.isnan(block).any(axis=0)
-        for column in columns.features:
-            if column.kind == "category":
-                codes[column.name].append(read_codes(column, batch.column(column.name), reading))
+        for column in coded:
+            codes[column.name].append(read_codes(column, batch.column(column.name), reading))
         rows.add(block)
     features = rows.array() if numbers else np.empty((len(rows), 0), np.uint8)
     gaps = {numbers[place].name: _fill(features[:, place]) for place in np.flatnonzero(has_gaps)}
@@ -149,8 +136,7 @@ def _load_features(batches: Iterable[Batch], columns: Columns, name: str, readin
         one.name: Category(
             one.values, np.concatenate(codes[one.name]), reading.one_hot or len(one.values), one.flag, one.number
         )
-        for one in columns.features
-        if one.kind == "category"
+        for one in coded
     }
     names = tuple(column.name for column in numbers)
     order = tuple(column.name for column in columns.features)
@@ -257,13 +243,6 @@ def is_frame(source: object) -> bool:
 def open_frame(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # of any library
     """Open the columns of a table in memory."""
     reading.refuse("a frame")
-    loaded = load_table(read_whole(read_frame(source, name)), name, reading)
-    # pandas may number columns, and then these numbers mean nothing.
-    return replace(loaded, named=not hasattr(source, "set_axis") or all(isinstance(one, str) for one in source.columns))
-
-
-def read_frame(source: Any, name: str) -> Any:  # noqa: ANN401  # of any library
-    """A table of any library as one of Arrow's."""
     narwhals = require("narwhals", "reading data frames", "'sotdd[inputs]'")
     library = arrow()
     if type(source).__name__ == "RecordBatch":
@@ -271,9 +250,12 @@ def read_frame(source: Any, name: str) -> Any:  # noqa: ANN401  # of any library
     try:
         frame = narwhals.from_native(source)
         frame = frame.collect() if isinstance(frame, narwhals.LazyFrame) else frame
-        return library.table([_as_arrow(one) for one in frame.iter_columns()], names=[*map(str, frame.columns)])
+        table = library.table([_as_arrow(one) for one in frame.iter_columns()], names=[*map(str, frame.columns)])
     except (TypeError, ValueError, RuntimeError, narwhals.exceptions.NarwhalsError) as error:
         raise SotddError(f"cannot read the table {name!r} ({first_line(error)}): expected columns by name.") from error
+    loaded = load_table(read_whole(table), name, reading)
+    # pandas may number columns, and then these numbers mean nothing.
+    return replace(loaded, named=not hasattr(source, "set_axis") or all(isinstance(one, str) for one in source.columns))
 
 
 def _as_arrow(series: Any) -> Array:  # noqa: ANN401  # of narwhals

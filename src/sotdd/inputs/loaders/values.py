@@ -144,9 +144,10 @@ def _read_numbers(column: Column, values: Array, reading: Reading, name: str, st
         return np.asarray(values.cast(library.float64()) if library.types.is_decimal(kind) else values)
     plain = column.decimal == "." and not reading.na_values
     numbers = try_cast(values, library.float64()) if plain else None
-    if numbers is None:  # there are gaps, or signs of money
-        texts = clean_texts(values, reading)
-        numbers = try_cast(_strip(texts, column.decimal), library.float64())
+    if numbers is None:  # there are gaps, or money, per cent, spaces and marks of thousands, which Arrow does not read
+        texts, functions = clean_texts(values, reading), library.compute
+        bare = functions.replace_substring_regex(texts, rf"[\s%+{_MONEY}{',' if column.decimal == '.' else '.'}]", "")
+        numbers = try_cast(functions.replace_substring(bare, column.decimal, "."), library.float64())
     if numbers is None:
         row = int(find_others(texts, column.decimal)[0])
         held = f"{texts[row].as_py()!r} in row {start + row:,}, and numbers before"
@@ -203,10 +204,3 @@ def find_others(texts: Array, decimal: str) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
     fits = arrow().compute.match_substring_regex(texts, _WRITTEN[decimal])
     return np.flatnonzero(~np.asarray(fits.fill_null(True)))
-
-
-def _strip(texts: Array, decimal: str) -> Array:
-    """Numbers as Arrow reads them: without money, per cent, spaces and marks of thousands."""
-    functions = arrow().compute
-    bare = functions.replace_substring_regex(texts, rf"[\s%+{_MONEY}{',' if decimal == '.' else '.'}]", "")
-    return functions.replace_substring(bare, decimal, ".")

@@ -107,7 +107,8 @@ def explain(
     named, recipe, datasets = fit_named(opened, label_names, projections, settings, chosen)
     count = recipe.n_projections
     labelled = any(len(data.classes) > 1 for data in datasets)
-    plain = list(map(_forget_labels, datasets if named is None else named.forget_names())) if labelled else []
+    nameless = (datasets if named is None else named.forget_names()) if labelled else []
+    plain = [replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32)) for data in nameless]
     check_memory(4, 2, count, SPLITS, chosen)
     with report_progress(progress, "Explaining") as report, choose_engine(device, datasets, count) as engine:
         first, second, third = (_report_stage(report, number) for number in range(_STAGES))
@@ -172,11 +173,6 @@ def _match(
     run(datasets, recipe, engine, [resample], report)
     p_values = correct_for_all(np.array([means[:, 0] for means in resample.means()]))
     return tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))
-
-
-def _forget_labels(data: LabelledData) -> LabelledData:
-    """The same points as one class."""
-    return replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32))
 
 
 def _report_stage(report: Report, number: int) -> Report:

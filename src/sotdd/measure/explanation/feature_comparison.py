@@ -25,7 +25,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.threads import Workers
 from sotdd.compute.resampling import Indices, Plan, pool_groups
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.measure.columns import Scores, compare_scores, rank_columns, score_numbers
 from sotdd.projections.directions import Orthogonal
 from sotdd.projections.scaler import Scaler
@@ -142,7 +142,7 @@ class FeaturePool:
         def work(part: slice) -> None:
             couplings.own_gaps(self.values[part], self.order[part], side, sizes, gaps[part])
 
-        workers.each(work, cut_evenly(len(gaps), _COLUMNS))
+        workers.each(work, cut_range(len(gaps), _COLUMNS))
         return gaps
 
 
@@ -177,7 +177,7 @@ def find_contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, 
         with np.errstate(over="ignore", invalid="ignore"):
             return np.append(np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together)
 
-    groups = cut_evenly(len(theta), _GROUP)
+    groups = cut_range(len(theta), _GROUP)
     counts = np.array([group.stop - group.start for group in groups], np.float64)
     table: Doubles = (counts / counts.mean())[:, None] * np.stack(workers.each(work, groups))
     if not np.isfinite(table).all():
@@ -198,13 +198,8 @@ def sort_columns(columns: Floats, workers: Workers, seed: int) -> tuple[Floats, 
             order[number] = shuffled[np.argsort(columns[number][shuffled])]
             values[number] = columns[number][order[number]]
 
-    workers.each(work, cut_evenly(len(columns), _COLUMNS))
+    workers.each(work, cut_range(len(columns), _COLUMNS))
     return values, order
-
-
-def cut_evenly(count: int, size: int) -> list[slice]:
-    """Cut a count into parts of a size."""
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def count_sides(side: Sides) -> NDArray[np.int64]:
@@ -300,7 +295,7 @@ def _score_features(pool: FeaturePool, sides: Sides) -> tuple[Doubles, Doubles]:
     counts: list[int] = []
 
     def blocks() -> Iterator[Scores]:
-        for part in cut_evenly(pool.given.shape[1], _COLUMNS):
+        for part in cut_range(pool.given.shape[1], _COLUMNS):
             found = [list(score_numbers(column, known).values()) for column in pool.given[:, part].T]
             counts.extend(map(len, found))
             yield [score for scores in found for score in scores]
@@ -364,7 +359,7 @@ def _measure_costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: fl
     def work(part: slice) -> None:
         couplings.split_costs(values[part], order[part], sides, *overlaps, np.array([p]), costs[part])
 
-    workers.each(work, cut_evenly(len(costs), _SPLIT_COLUMNS))
+    workers.each(work, cut_range(len(costs), _SPLIT_COLUMNS))
     return costs[:, :, 0]
 
 

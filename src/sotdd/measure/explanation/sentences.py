@@ -10,7 +10,7 @@ from sotdd.basics.text import align_rows, join_names, say_count, show, with_erro
 if TYPE_CHECKING:
     from sotdd.measure.explanation.classes import ClassLine
     from sotdd.measure.explanation.features import FeatureShare, FeatureShares
-    from sotdd.measure.explanation.result import Explanation, Parts
+    from sotdd.measure.explanation.result import Explanation
 
 # Classes and features that are shown unless a number is asked for, and pairs of features that a sentence names.
 MOST_SHOWN = 12
@@ -48,15 +48,10 @@ def describe_features(features: FeatureShares, limit: int | None) -> str:
 def say_parts(why: Explanation) -> str:
     """How much of what is beyond noise is features and how much labels."""
     parts = why.parts
-    if parts.whole_beyond:
-        return _say_shares(parts)
-    if parts.features_beyond:
+    if parts.features_beyond and not parts.whole_beyond:
         return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
-    return "the distance is within noise: two samples of one source are often as far apart"
-
-
-def _say_shares(parts: Parts) -> str:
-    """The same of a distance beyond noise."""
+    if not parts.whole_beyond:
+        return "the distance is within noise: two samples of one source are often as far apart"
     features, labels = _share(parts.features, parts.features_interval), _share(parts.labels, parts.labels_interval)
     if parts.labels < 0:
         return "all of what is beyond noise is features; labels add nothing to it"

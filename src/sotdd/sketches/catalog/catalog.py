@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from os import PathLike
 from typing import Any
 
@@ -33,7 +33,6 @@ from sotdd.sketches.catalog.store import (
     Store,
     Table,
     Value,
-    make_row,
     quote_text,
 )
 from sotdd.sketches.file import pack_sketch, unpack_sketch
@@ -158,15 +157,18 @@ class Catalog:
         taken = set() if overwrite else self._find_names(made)
         if taken:
             raise self._taken(min(taken))
+        # Metadata are columns to filter by, and JSON, which tells 2 from 2.0, and None from a key that is not there.
         rows = [
-            make_row(
-                name,
-                checked.get(name, {}),
-                n_points=one.n_points,
-                n_classes=len(one.classes),
-                vector=recipe.entry_vector(one),
-                sketch=pack_sketch(one),
-            )
+            {
+                **checked.get(name, {}),
+                "name": name,
+                "n_points": one.n_points,
+                "n_classes": len(one.classes),
+                "added": datetime.now(UTC),
+                "metadata": json.dumps(checked.get(name, {}), ensure_ascii=False, allow_nan=False),
+                "vector": recipe.entry_vector(one),
+                "sketch": pack_sketch(one),
+            }
             for name, one in made.items()
         ]
         count = self._store.put(rows, overwrite=overwrite)

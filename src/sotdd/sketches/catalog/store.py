@@ -9,14 +9,13 @@ processes one succeeds, and the other does its change again on top. No lock is h
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -181,12 +180,8 @@ class Store:
         except SotddError:
             raise
         except Exception as error:  # LanceDB also raises types of its own, such as those of a panic
-            raise SotddError(f"cannot {doing} the catalog {quote(self.location)}: {_explain(error)}.") from error
-
-
-def _explain(error: BaseException) -> str:
-    """What went wrong, without the place in LanceDB's sources."""
-    return re.sub(r",? \S*\.rs:\d.*$", "", first_line(error))[:_LONGEST_CAUSE]
+            cause = re.sub(r",? \S*\.rs:\d.*$", "", first_line(error))[:_LONGEST_CAUSE]  # not the place in its sources
+            raise SotddError(f"cannot {doing} the catalog {quote(self.location)}: {cause}.") from error
 
 
 def _is_conflict(error: BaseException) -> bool:
@@ -224,17 +219,9 @@ def _make_schema(width: int) -> Any:  # noqa: ANN401
     )
 
 
-def make_row(name: str, metadata: Metadata, **columns: Any) -> dict[str, Any]:  # noqa: ANN401  # the other columns
-    """The row of an entry that is added now, by columns.
-
-    Metadata are columns to filter by, and JSON too, which tells 2 from 2.0, and None from a key that is not there.
-    """
-    text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
-    return {**metadata, "name": name, "added": datetime.now(UTC), "metadata": text, **columns}
-
-
 def _put_rows(table: Table, rows: Sequence[Row], *, overwrite: bool) -> int:
     """Insert entries in one commit, and return how many; taken names are left out, or replaced."""
+    arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
     fields = _find_new_columns(rows, table.schema)
     if fields:
         table.add_columns(fields)
@@ -242,7 +229,10 @@ def _put_rows(table: Table, rows: Sequence[Row], *, overwrite: bool) -> int:
     if overwrite:
         merge = merge.when_matched_update_all()
     names = table.schema.names
-    result = merge.execute(_to_arrow(rows, table.schema))
+    # Every column of the schema is given; what a row does not have is null.
+    types = {field.name: field.type for field in table.schema} | {"sketch": arrow.large_binary()}
+    schema = arrow.schema([arrow.field(key, kind, key != "name") for key, kind in types.items()])
+    result = merge.execute(arrow.Table.from_pylist([dict(row) for row in rows], schema=schema))
     if overwrite and table.schema.names != names:  # a new column kept what the old entry had there
         return _put_rows(table, rows, overwrite=True)
     return int(result.num_inserted_rows + result.num_updated_rows)
@@ -261,11 +251,3 @@ def _find_new_columns(rows: Sequence[Mapping[str, Any]], schema: Any) -> list[An
                 kind = f"a {wanted[key]} in other entries"
                 raise SotddError(f"metadata {key!r} is {describe(value)} but {kind}: use one type, or another key.")
     return [arrow.field(key, kind) for key, kind in wanted.items() if key not in schema.names]
-
-
-def _to_arrow(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:  # noqa: ANN401
-    """Rows as an Arrow table with every column of the schema; what a row does not have is null."""
-    arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
-    types = {field.name: field.type for field in schema} | {"sketch": arrow.large_binary()}
-    fields = [arrow.field(key, kind, key != "name") for key, kind in types.items()]
-    return arrow.Table.from_pylist([dict(row) for row in rows], schema=arrow.schema(fields))

@@ -44,7 +44,7 @@ def test_outcomes_are_judged(monkeypatch):
 @pytest.mark.parametrize(
     "line",
     [
-        "seen_through().draw(0, 4, 10**400)",
+        "seen_through().draw(64 * 10**400, 4)",
         "sotdd.DriftReference.fit(array([-1e300, -9e299]))",
         "sotdd.flow(pair(), pair(), steps=2, snapshots=[[1]])",
         "sotdd.pairwise([pair(), pair()], method=pd.NA)",

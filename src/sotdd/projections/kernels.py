@@ -123,16 +123,16 @@ def count_draws(normals: Doubles, uniforms: Doubles, known: Doubles, counted: Do
     draws, beyond = counted.shape[2] - 1, min(counted.shape[1] - 1, known.shape[1]) - 1
     for b in range(counted.shape[0]):
         for j in range(1, 1 + draws):
-            psi, places, length = normals[b * draws + j - 1], uniforms[b * draws + j - 1], 0.0
-            for i in range(psi.size):
-                length += psi[i] * psi[i]
+            row, length = b * draws + j - 1, 0.0
+            for i in range(normals.shape[1]):
+                length += normals[row, i] * normals[row, i]
             length = 1.0 / math.sqrt(length)
-            counted[b, 0, j] += psi[0] * length
-            for i in range(places.size):
+            counted[b, 0, j] += normals[row, 0] * length
+            for i in range(uniforms.shape[1]):
                 order = 1
                 for below in range(beyond):  # all of them: nobody can tell where to stop, which takes longer
-                    order += int(known[i, below] <= places[i])
-                counted[b, order, j] += psi[i + 1] * length
+                    order += int(known[i, below] <= uniforms[row, i])
+                counted[b, order, j] += normals[row, i + 1] * length
 
 
 # --------------------------------------------------------------------------- features

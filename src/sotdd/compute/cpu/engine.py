@@ -306,7 +306,7 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
     fused, n = isinstance(drawn, Polynomials), rows.shape[1]
     how = layout.order, layout.offsets, drawn.limit, further[part]
     out = rows, places, values, terms if fused else terms[:, :0]
-    spare = np.empty(n, np.float32), np.empty(n), np.empty((4 + ORDERS, 4 + ORDERS))
+    spare = np.empty(n, np.float32), np.empty(n), np.empty((4 + ORDERS, 4 + ORDERS)), np.empty(9 * moment_kernels.ROOM)
     moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out, *spare)
     if not fused:
         drawn = drawn.part(part)

@@ -37,6 +37,9 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, clas
 
 # --------------------------------------------------------------------------- classes of projected points
 
+# Draws that there is room for, a number that the compiler knows: then it works on several of them at once.
+ROOM = 64
+
 
 @step
 def _sum_powers(members: Floats, cut: np.float32, sums: Doubles) -> None:
@@ -130,21 +133,27 @@ def _sum_up(
 
 
 @step
-def _place(known: Doubles, square: float, counted: Doubles, out: Doubles) -> None:
+def _place(known: Doubles, square: float, counted: Doubles, drawn: Doubles, out: Doubles) -> None:
     """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
 
-    counted (10, J) are what t and the moments count by, the last row all beyond; ``square`` is the mean of t².
+    counted (10, J) are what t and the moments count by, the last row all beyond; ``square`` is the mean of t², and
+    drawn (9 · 64,) is for use meanwhile.
     """
     known[1, 0] = max(known[1, 0], square)  # what lies within classes, and what comes with their means
+    for i in range(known.shape[0] - 3):
+        known[i + 1, i] *= 0.5
+        for j in range(out.shape[0]):
+            drawn[ROOM * i + j] = counted[i, j]
+    table, placed = known.reshape(-1), out.reshape(-1)
     for j in range(out.shape[0]):
         mean = second = 0.0
         for i in range(9):
-            half = 0.5 * known[i + 1, i] * counted[i, j]
-            for k in range(i):
-                half += known[i + 1, k] * counted[k, j]
-            mean += known[0, i] * counted[i, j]
-            second += half * counted[i, j]
-        out[j, 0], out[j, 1] = mean, math.sqrt(max(0.0, 2.0 * second - mean * mean))
+            half = table[12 * i + 12] * drawn[j]
+            for k in range(1, i + 1):
+                half += table[12 * i + 12 + k] * drawn[ROOM * k + j]
+            mean += table[i] * drawn[ROOM * i + j]
+            second += half * drawn[ROOM * i + j]
+        placed[2 * j], placed[2 * j + 1] = mean, math.sqrt(max(0.0, 2.0 * second - mean * mean))
 
 
 @kernel
@@ -163,6 +172,7 @@ def group_rows(
     row: Floats,
     spare: Doubles,
     known: Doubles,
+    drawn: Doubles,
 ) -> None:
     """Bring the points of each row together by class, write what controls are made of, and shift them by class.
 
@@ -170,7 +180,8 @@ def group_rows(
     (B, J, 2) are means and standard deviations under draws of label terms that counted (B, 10, J) tells; values (B, 5)
     the mean of t, the mean square of class means, and the even moments. terms (B, C) are those of polynomials; rows
     with one that is too large stay as they are. What is not wanted has no rows or no columns. All is done to one row
-    before the next, in fast caches; row (n,), spare (n,) and known (12, 12) are for use meanwhile.
+    before the next, in fast caches; row (n,), spare (n,), known (12, 12) and drawn (9 · 64,) are for use meanwhile, so
+    there are at most 64 draws.
     """
     for line in range(out.shape[0]):
         for i in range(index.size):
@@ -178,7 +189,7 @@ def group_rows(
         fits, summed = terms.shape[1] > 0, values.shape[0] > 0
         if summed:
             _sum_up(row, offsets, np.float32(cut), coefficients[line], known, values[line], terms[line])
-            _place(known, 2.0 * values[line, 2], counted[line], places[line])
+            _place(known, 2.0 * values[line, 2], counted[line], drawn, places[line])
         if fits and not (summed and _has_no_more(coefficients[line])):
             sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), spare, terms[line])
             for c in range(terms.shape[1]):

@@ -81,7 +81,6 @@ def test_grouping_brings_classes_together(labels):
     data = LabelledData.of((np.zeros((len(labels), 1)), labels))
     order = data.group()
     assert labels[order].tolist() == sorted(labels.tolist())
-    assert data.is_grouped == (order.tolist() == list(range(len(labels))))
     assert np.diff(data.offsets).tolist() == data.counts.tolist()
 
 

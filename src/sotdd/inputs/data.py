@@ -181,11 +181,6 @@ class Classified:
         """(C + 1,) where the classes lie once points are grouped by class."""
         return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
 
-    @property
-    def is_grouped(self) -> bool:
-        """Whether points lie class by class."""
-        return bool(np.all(self.codes[1:] >= self.codes[:-1]))
-
     def group(self) -> NDArray[np.int64]:
         """The points (n,) class by class, those of a class in their own order."""
         # Two bytes are sorted by digits, ten times as fast.

@@ -113,7 +113,7 @@ def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool
     if twin is not None:  # points of one class are in any order
         return replace(twin, data=data, classes=classes, kept={})
     position = None
-    if not data.is_grouped:
+    if (data.codes[1:] < data.codes[:-1]).any():  # not class by class
         order = torch.argsort(copy_array(data.codes, np.int64, device), stable=True)
         position = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=device))
     points = None

@@ -199,13 +199,14 @@ def test_children_forked_while_threads_compute_do_not_hang(tmp_path):
 CHILD = """
 from sotdd.basics.threads import Workers
 with Workers() as outer:
-    whole = outer.count
+    whole = outer.submit(lambda: outer.count).result(60)  # which starts a thread
     child = os.fork()
     if child:
         print(os.waitpid(child, 0)[1], flush=True)
     else:
         with Workers() as workers:
-            code = 0 if workers.count == whole else 1
+            done = workers.submit(lambda: "by a thread of the child").result(60)
+            code = 0 if workers.count == whole and done else 1
 if not child:
     with Workers() as workers:
         os._exit(code if workers.count == whole else 2)

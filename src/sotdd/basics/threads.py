@@ -87,6 +87,7 @@ class _SerialBlas:
         self._lock = threading.Lock()
         self._held_at_fork = self._inside > 0
         self._inside = self._at_work = 0
+        _blocks.outermost = None  # whose threads are the parent's
 
 
 serial_blas = _SerialBlas()

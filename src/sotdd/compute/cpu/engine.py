@@ -104,8 +104,8 @@ class CpuEngine:
         """See every dataset through one chunk of projections after another.
 
         With ``moments`` those of classes are taken. Before each chunk is handed out, ``before_sorting`` is called with
-        its feature projections. Without ``sort`` nothing else is made. Rows stay
-        valid until the next chunk, and feature projections until the call returns.
+        its feature projections. Without ``sort`` nothing else is made. Rows stay valid until the next chunk, and
+        feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
         layouts = lay_out(datasets, chunk, moments)

@@ -46,11 +46,10 @@ from sotdd.compute.torch.upload import (
     scale_points,
     stretch_points,
 )
-from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.directions import Directions
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import TurnedDirections
 
 _Item = TypeVar("_Item")
 
@@ -326,26 +325,17 @@ class TorchEngine:
             if layout.position is not None:
                 rows = torch.empty_like(rows).index_copy_(1, layout.position, rows)
         elif layout.points is not None:
-            rows = verbs.project(self._stretch(layout, directions), drawn.theta, directions)
+            points = stretch_points(layout.points, directions, layout.kept)
+            rows = verbs.project(points, drawn.theta, directions)
         else:
             rows = torch.empty((len(drawn.block), data.n_points), device=self.device)
             for part in verbs.cut_rows(data):
                 points = scale_points(data, part, layout.affine, self.device)
                 at = part if layout.position is None else layout.position[part]
-                rows[:, at] = verbs.project(stretch_points(points, directions), drawn.theta, directions)
+                rows[:, at] = verbs.project(stretch_points(points, directions, {}), drawn.theta, directions)
         if isinstance(directions, Directions) and directions.clamp is not None:
             rows.clamp_(-directions.clamp, directions.clamp)
         return rows
-
-    def _stretch(self, layout: Layout, directions: Drawn) -> torch.Tensor:
-        """The points of a dataset as directions take them, kept for the next chunk."""
-        assert layout.points is not None
-        stretch = directions.stretch if isinstance(directions, TurnedDirections) else None
-        if stretch is None:
-            return layout.points
-        if stretch not in layout.kept:
-            layout.kept[stretch] = stretch_points(layout.points, directions)
-        return layout.kept[stretch]
 
 
 def _find_first(projections: Projections, chunk: int | None) -> int:

@@ -61,13 +61,15 @@ def _upload_directions(drawn: Drawn, device: torch.device) -> Along | None:
     return copy_array(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
 
 
-def stretch_points(points: torch.Tensor, drawn: Drawn) -> torch.Tensor:
-    """Points (m, d) as structured directions take them: stretched along those that these lean towards."""
+def stretch_points(points: torch.Tensor, drawn: Drawn, kept: dict[object, torch.Tensor]) -> torch.Tensor:
+    """Points (m, d) as structured directions take them: stretched along those that these lean towards, and ``kept``."""
     stretch = drawn.stretch if isinstance(drawn, TurnedDirections) else None
     if stretch is None:
         return points
-    basis, further = (copy_array(rows, np.float32, points.device) for rows in (stretch.basis, stretch.further))
-    return torch.addmm(points, points @ basis.T, further)
+    if stretch not in kept:
+        basis, further = (copy_array(rows, np.float32, points.device) for rows in (stretch.basis, stretch.further))
+        kept[stretch] = torch.addmm(points, points @ basis.T, further)
+    return kept[stretch]
 
 
 def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:

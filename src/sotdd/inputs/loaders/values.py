@@ -25,10 +25,10 @@ Batch = Any
 # How a value that is missing is written, in lower case; a column that has a plus has a minus as well.
 _NOTHING = ("", "na", "n/a", "null", "none", "?", "-", "nan", "#n/a")
 _MONEY = "$€£¥₹"
-# Numbers as people write them, by what stands before fractions.
+# Numbers as people write them, by what stands before fractions. No thousands begin with a zero: 0,663 is below one.
 _WRITTEN = {
     point: rf"^([+-]?[{_MONEY}]?\s?|[{_MONEY}]\s?[+-])"
-    rf"((\d{{1,3}}({group}\d{{3}})+|\d+)({fraction}\d*)?|{fraction}\d+)([eE][+-]?\d+)?\s?[%{_MONEY}]?$|(?i)^[+-]?inf(inity)?$"
+    rf"(([1-9]\d{{0,2}}({group}\d{{3}})+|\d+)({fraction}\d*)?|{fraction}\d+)([eE][+-]?\d+)?\s?[%{_MONEY}]?$|(?i)^[+-]?inf(inity)?$"
     for point, group, fraction in ((".", ",", r"\."), (",", r"\.", ","))
 }
 

@@ -48,8 +48,9 @@ def test_class_moments_against_slow_code(rng, cut):
     for which, first, second in ((slice(1), own[:, :1], own[:, None]), (slice(1, None), weights[:, :, 0], further)):
         count_orders(first, second, made[:, :, which])
     how = made, own[:, 0].copy(), own
-    spare = np.empty(40, np.float32), np.empty(40), np.empty((12, 12)), np.empty(9 * control_kernels.ROOM)
-    control_kernels.group_rows(source, order, offsets, cut, *how, rows, places, values, np.empty((3, 0)), *spare)
+    spare = np.empty(40, np.float32), np.empty(40), np.empty(90), np.empty(15), np.empty(9 * control_kernels.ROOM)
+    out = rows, places.reshape(-1), values, np.empty((3, 0))
+    control_kernels.group_rows(source, order, offsets.astype(np.uint64), cut, *how, *out, *spare)
     np.testing.assert_array_equal(rows, source[:, order])
     for line in range(3):
         by_point = np.empty((40, 9))

@@ -18,6 +18,7 @@ from typing import Any
 from numba import __version__ as numba_version
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from sotdd.basics import __version__
@@ -29,15 +30,21 @@ COMPILER = str(Path(__file__).with_name("compiling.py"))
 
 
 class LoopCache(NullCache):
-    """Keeps what one function was compiled to, in a file for every signature and processor."""
+    """Keeps what one function was compiled to, in a file for every signature and processor.
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        self._function = function
+    Before Numba's own cache loads a function, it imports all that the function could have been compiled against: a
+    third of a second in every process. A function that ``allocates`` arrays needs the counting of references, the
+    others nothing of it.
+    """
+
+    def __init__(self, function: Callable[..., object], allocates: bool) -> None:
+        self._function, self._allocates = function, allocates
         self._source = function.__code__.co_filename
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401  # as Numba calls it
         """What was compiled before; None where there is nothing, or nothing that can be used."""
-        target_context.refresh()
+        if self._allocates:
+            rtsys.initialize(target_context)
         name, stamp = self._name(sig, target_context.codegen()), self._stamp()
         for folder in find_folders(self._source):
             content = _read(folder / name)

@@ -18,6 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import event
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.typed_passes import NopythonRewrites
 from numba.core.untyped_passes import DeadBranchPrune, InlineClosureLikes
@@ -41,15 +42,31 @@ _FAST_SUMS = {"contract", "reassoc", "nsz"}
 _NEEDLESS = (InlineClosureLikes, DeadBranchPrune, NopythonRewrites)
 
 
+class _LoopLibrary(JITCodeLibrary):
+    """Code that is optimised once; Numba does so three times, for the sake of references, which loops do not count."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:  # noqa: ANN401  # as Numba calls it
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()  # type: ignore[no-untyped-call]
+        passes.run(self._final_module, builder)
+
+
 class _LoopCompiler(CompilerBase):
     """Numba's compiler without the passes that plain loops do not need."""
 
     def define_pipelines(self) -> list[Any]:
         """All others, in their order."""
+        state = self.state
+        if not state.flags.nrt:
+            library: Any = _LoopLibrary  # typed by nobody
+            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
         builder: Any = DefaultPassBuilder
-        manager: Any = builder.define_untyped_pipeline(self.state, "loops")
+        manager: Any = builder.define_untyped_pipeline(state, "loops")
         for part in (builder.define_typed_pipeline, builder.define_nopython_lowering_pipeline):
-            manager.passes += part(self.state).passes
+            manager.passes += part(state).passes
         manager.passes = [found for found in manager.passes if found[0] not in _NEEDLESS]
         manager.finalize()
         return [manager]
@@ -86,9 +103,9 @@ def step(function: _F) -> _F:
     return cast("_F", _compiled(inline="always")(function))
 
 
-def _compile_cached(function: _F, **options: object) -> _F:
+def _compile_cached(function: _F, **options: Any) -> _F:  # noqa: ANN401  # of Numba
     dispatcher: Any = _compiled(**options)(function)
-    dispatcher._cache = LoopCache(function)
+    dispatcher._cache = LoopCache(function, allocates=options.get("_nrt", True))
     return cast("_F", dispatcher)
 
 

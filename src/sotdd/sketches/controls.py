@@ -82,7 +82,7 @@ class PowerSums(Sums):
         sums = np.empty((len(portion.rows), len(portion.classes), ORDERS + 1))
         even = np.empty((len(portion.rows), 3))
         with np.errstate(over="ignore", invalid="ignore"):
-            power_sums(portion.rows, portion.offsets, portion.terms.limit, sums, even)
+            power_sums(portion.rows, portion.offsets.view(np.uint64), portion.terms.limit, sums, even)
             self.whole["even"][portion.part] += even
             for number, label in enumerate(portion.classes):
                 self.by_class[label]["powers"][portion.part] += sums[:, number]

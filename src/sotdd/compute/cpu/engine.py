@@ -304,10 +304,12 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
     """
     rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
     fused, n = isinstance(drawn, Polynomials), rows.shape[1]
-    how = layout.order, layout.offsets, drawn.limit, further[part]
-    out = rows, places, values, terms if fused else terms[:, :0]
-    spare = np.empty(n, np.float32), np.empty(n), np.empty((4 + ORDERS, 4 + ORDERS)), np.empty(9 * moment_kernels.ROOM)
-    moment_kernels.group_rows(rows, *how, drawn.weights[part], drawn.coefficients[part], *out, *spare)
+    spare = [np.empty(size) for size in (n, 90, 15, 9 * moment_kernels.ROOM)]
+    moment_kernels.group_rows(
+        rows, layout.order, layout.offsets.view(np.uint64), drawn.limit, further[part], drawn.weights[part],
+        drawn.coefficients[part], rows, places.reshape(-1), values, terms if fused else terms[:, :0],
+        np.empty(n, np.float32), *spare,
+    )  # fmt: skip
     if not fused:
         drawn = drawn.part(part)
         terms[...] = find_class_terms(rows, layout.offsets, drawn)

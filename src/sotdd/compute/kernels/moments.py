@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from sotdd.compute.engine import LARGEST_TERM
-from sotdd.compute.kernels.rows import sum_polynomial
 from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, exact_kernel, kernel, step
 from sotdd.projections.draws import ORDERS
 
@@ -38,22 +37,35 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, clas
 # --------------------------------------------------------------------------- classes of projected points
 
 # Draws that there is room for, a number that the compiler knows: then it works on several of them at once.
-ROOM = 64
+ROOM = 40
+
+# 8!, and the order of the first moment beyond those that are summed in one sweep.
+_FACTORIAL, _BEYOND = 40320.0, 1 + ORDERS
 
 
 @step
-def _sum_powers(members: Floats, cut: np.float32, sums: Doubles) -> None:
-    """Write sums over a class: of t, t², t⁴ and t⁶, then of t, …, t⁸ for t cut to ±cut, (12,); in one sweep."""
+def _cut(t: np.float32, low: np.float32, high: np.float32) -> np.float64:
+    """A value brought between low and high; `min` and `max` would be compiled each by itself."""
+    above = t if t > low else low
+    return np.float64(above if above < high else high)
+
+
+@step
+def _sum_powers(row: Floats, first: int, last: int, low: np.float32, high: np.float32, sums: Doubles) -> None:
+    """Write sums over a class: of t, t², t⁴ and t⁶, then of t, …, t⁸ for t cut to low … high, (12,); in one sweep.
+
+    Where ``first`` and ``last`` have no sign, nothing is counted from the end of a row, which lets loops be vectorised.
+    """
     u1 = u2 = u4 = u6 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = 0.0
-    for i in range(members.size):
-        t = np.float64(members[i])
+    for i in range(first, last):
+        t = np.float64(row[i])
         square = t * t
         fourth = square * square
         u1 += t
         u2 += square
         u4 += fourth
         u6 += fourth * square
-        t = np.float64(min(max(members[i], -cut), cut))
+        t = _cut(row[i], low, high)
         square = t * t
         third, fourth = square * t, square * square
         s1 += t
@@ -70,90 +82,89 @@ def _sum_powers(members: Floats, cut: np.float32, sums: Doubles) -> None:
 
 
 @step
-def _has_no_more(coefficients: Doubles) -> bool:
-    """Whether a polynomial has no higher orders than moments are taken of."""
-    none = True
-    for k in range(1 + ORDERS, coefficients.size):
-        none &= coefficients[k] == 0.0
-    return none
+def _find_width(drawn: Doubles, line: int) -> int:
+    """How many coefficients a polynomial has, but for zeros at its end."""
+    width = int(drawn.shape[1])
+    while width > 1 and drawn[line, width - 1] == 0.0:
+        width -= 1
+    return width
 
 
 @step
-def _find_term(sums: Doubles, size: int, coefficients: Doubles) -> float:
-    """The mean of a polynomial without higher orders over a class of this size, from the sums of its powers."""
-    total = np.float64(coefficients[0] * size)
-    for k in range(1, min(coefficients.size, 1 + ORDERS)):
-        if coefficients[k] != 0.0:  # what is not wanted may be infinite
-            total += coefficients[k] * sums[3 + k]
-    return float(total / size)
-
-
-@step
-def _sum_up(
+def _find_term(
     row: Floats,
-    offsets: Integers,
-    cut: np.float32,
-    coefficients: Doubles,
-    known: Doubles,
-    values: Doubles,
-    terms: Doubles,
-) -> None:
-    """Sum up what is known of the classes of a row (n,): the mean of t, then means of t^k / k!, k ≤ 8, t cut to ±cut.
+    first: int,
+    last: int,
+    low: np.float32,
+    high: np.float32,
+    drawn: Doubles,
+    line: int,
+    width: int,
+    sums: Doubles,
+    powers: Doubles,
+) -> float:
+    """The mean over a class of a polynomial, row ``line`` of drawn, from the sums of powers and of higher ones.
 
-    Write their mean over points (9,) to known[0], and means of their products to the lower triangle of the next nine
-    rows; the last two are for use meanwhile. values (5,) are those of `group_rows`, terms (C,) means of the polynomial.
+    Those are kept as t^k / k!, which stays in float64 for longer; powers (n,) are for use meanwhile.
     """
-    centre, moments, sums, even = known[0], known[10], known[11], values[2:]
-    even[0] = even[1] = even[2] = 0.0
-    width = known.shape[0] - 3  # nine: where the compiler knows that, it takes longer
-    for i in range(width + 1):
-        for j in range(width):
-            known[i, j] = 0.0
-    for c in range(offsets.size - 1):
-        members = row[offsets[c] : offsets[c + 1]]
-        _sum_powers(members, cut, sums)
-        if terms.size > 0:
-            terms[c] = _find_term(sums, members.size, coefficients)
-        even[0] += sums[1]
-        even[1] += sums[2]
-        even[2] += sums[3]
-        moments[0], scale, share = sums[0] / members.size, np.float64(members.size), members.size / row.size
-        for k in range(1, width):
-            scale *= k
-            moments[k] = sums[3 + k] / scale
-        for i in range(width):
-            weighted = share * moments[i]
-            centre[i] += weighted
-            for j in range(i + 1):
-                known[i + 1, j] += weighted * moments[j]
-    values[0], values[1] = centre[0], known[1, 0]
-    even[0] /= 2.0 * row.size
-    even[1] /= 24.0 * row.size
-    even[2] /= 720.0 * row.size
+    total, scale = np.float64(drawn[line, 0] * np.float64(last - first)), _FACTORIAL
+    for k in range(1, min(width, _BEYOND)):
+        if drawn[line, k] != 0.0:  # what is not wanted may be infinite
+            total += drawn[line, k] * sums[3 + k]
+    if width > _BEYOND:
+        for i in range(first, last):
+            t = _cut(row[i], low, high)
+            powers[i] = t * t * (t * t) * (t * t * (t * t) / _FACTORIAL)
+    for k in range(_BEYOND, width):
+        scale *= k
+        power, inverse = 0.0, 1.0 / k
+        for i in range(first, last):
+            powers[i] *= _cut(row[i], low, high) * inverse
+            power += powers[i]
+        if drawn[line, k] != 0.0:
+            total += drawn[line, k] * scale * power
+    return total / np.float64(last - first)
 
 
 @step
-def _place(known: Doubles, square: float, counted: Doubles, drawn: Doubles, out: Doubles) -> None:
+def _add_class(sums: Doubles, size: float, share: float, known: Doubles, even: Doubles) -> None:
+    """Add what is known of a class of this size and share to means over points; see `group_rows`."""
+    for k in range(3):
+        even[k] += sums[1 + k]
+    sums[3], scale = sums[0], size
+    for k in range(_BEYOND):
+        if k > 1:
+            scale *= k
+        sums[3 + k] /= scale
+    for i in range(_BEYOND):
+        weighted = share * sums[3 + i]
+        known[i] += weighted
+        for j in range(i + 1):
+            known[9 * i + 9 + j] += weighted * sums[3 + j]
+
+
+@step
+def _place(known: Doubles, counted: Doubles, line: int, drawn: Doubles, count: int, places: Doubles) -> None:
     """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
 
-    counted (10, J) are what t and the moments count by, the last row all beyond; ``square`` is the mean of t², and
-    drawn (9 · 64,) is for use meanwhile.
+    known (90,) are means of what is known of classes, and the lower triangle of means of their products. Row ``line``
+    of counted (B, 10, J) are what these count by, drawn (9 · 40,) is for use meanwhile, and places are (B · J · 2,).
     """
-    known[1, 0] = max(known[1, 0], square)  # what lies within classes, and what comes with their means
-    for i in range(known.shape[0] - 3):
-        known[i + 1, i] *= 0.5
-        for j in range(out.shape[0]):
-            drawn[ROOM * i + j] = counted[i, j]
-    table, placed = known.reshape(-1), out.reshape(-1)
-    for j in range(out.shape[0]):
+    for i in range(_BEYOND):
+        known[10 * i + 9] *= 0.5
+        for j in range(count):
+            drawn[ROOM * i + j] = counted[line, i, j]
+    for j in range(count):
         mean = second = 0.0
-        for i in range(9):
-            half = table[12 * i + 12] * drawn[j]
-            for k in range(1, i + 1):
-                half += table[12 * i + 12 + k] * drawn[ROOM * k + j]
-            mean += table[i] * drawn[ROOM * i + j]
+        for i in range(_BEYOND):
+            half = 0.0
+            for k in range(i + 1):
+                half += known[9 * i + 9 + k] * drawn[ROOM * k + j]
+            mean += known[i] * drawn[ROOM * i + j]
             second += half * drawn[ROOM * i + j]
-        placed[2 * j], placed[2 * j + 1] = mean, math.sqrt(max(0.0, 2.0 * second - mean * mean))
+        variance = 2.0 * second - mean * mean
+        places[2 * (line * count + j)] = mean
+        places[2 * (line * count + j) + 1] = math.sqrt(variance if variance > 0.0 else 0.0)
 
 
 @kernel
@@ -170,39 +181,50 @@ def group_rows(
     values: Doubles,
     terms: Doubles,
     row: Floats,
-    spare: Doubles,
+    powers: Doubles,
     known: Doubles,
+    sums: Doubles,
     drawn: Doubles,
 ) -> None:
     """Bring the points of each row together by class, write what controls are made of, and shift them by class.
 
     Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. places
-    (B, J, 2) are means and standard deviations under draws of label terms that counted (B, 10, J) tells; values (B, 5)
-    the mean of t, the mean square of class means, and the even moments. terms (B, C) are those of polynomials; rows
-    with one that is too large stay as they are. What is not wanted has no rows or no columns. All is done to one row
-    before the next, in fast caches; row (n,), spare (n,), known (12, 12) and drawn (9 · 64,) are for use meanwhile, so
-    there are at most 64 draws.
+    (B · J · 2,) are means and standard deviations under draws of label terms that counted (B, 10, J) tells, at most 40;
+    values (B, 5) the mean of t, the mean square of class means, and the even moments. terms (B, C) are those of
+    polynomials; rows with one that is too large stay as they are. What is not wanted has no rows or no columns.
+
+    What is known of a class is the mean of t, then means of t^k / k! for k ≤ 8, t cut to ±cut. All is done to one row
+    before the next, in fast caches. It takes few views: each would take as long to compile as a loop. row (n,),
+    powers (n,), known (90,), sums (15,) and drawn (9 · 40,) are for use meanwhile.
     """
+    low, high, even = np.float32(-cut), np.float32(cut), sums[12:]
     for line in range(out.shape[0]):
         for i in range(index.size):
             row[i] = source[line, index[i]]
-        fits, summed = terms.shape[1] > 0, values.shape[0] > 0
-        if summed:
-            _sum_up(row, offsets, np.float32(cut), coefficients[line], known, values[line], terms[line])
-            _place(known, 2.0 * values[line, 2], counted[line], drawn, places[line])
-        if fits and not (summed and _has_no_more(coefficients[line])):
-            sum_polynomial(row, offsets, coefficients[line], np.float32(-cut), np.float32(cut), spare, terms[line])
-            for c in range(terms.shape[1]):
-                terms[line, c] /= offsets[c + 1] - offsets[c]
-        for c in range(terms.shape[1]):
-            fits &= abs(terms[line, c]) < LARGEST_TERM
+        for i in range(known.size):
+            known[i] = 0.0
+        even[0] = even[1] = even[2] = 0.0
+        fits, width = terms.shape[1] > 0, _find_width(coefficients, line)
         for c in range(offsets.size - 1):
-            weight, term = 1.0, 0.0
-            if fits:
-                weight, term = weights[line], terms[line, c]
-            members, shifted = row[offsets[c] : offsets[c + 1]], out[line, offsets[c] : offsets[c + 1]]
-            for i in range(members.size):
-                shifted[i] = weight * members[i] + term
+            first, last = offsets[c], offsets[c + 1]
+            _sum_powers(row, first, last, low, high, sums)
+            if terms.shape[1] > 0:
+                terms[line, c] = _find_term(row, first, last, low, high, coefficients, line, width, sums, powers)
+                fits &= abs(terms[line, c]) < LARGEST_TERM
+            if values.shape[0] > 0:
+                size = np.float64(last - first)
+                _add_class(sums, size, size / row.size, known, even)
+        if values.shape[0] > 0:
+            values[line, 0], values[line, 1] = known[0], known[9]
+            values[line, 2], values[line, 3] = even[0] / (2.0 * row.size), even[1] / (24.0 * row.size)
+            values[line, 4] = even[2] / (720.0 * row.size)
+            known[9] = max(known[9], even[0] / row.size)  # what lies within classes, and what comes with their means
+            _place(known, counted, line, drawn, counted.shape[2], places)
+        weight = weights[line] if fits else 1.0
+        for c in range(offsets.size - 1):
+            term = terms[line, c] if fits else 0.0
+            for i in range(offsets[c], offsets[c + 1]):
+                out[line, i] = weight * row[i] + term
 
 
 @allocating_kernel
@@ -212,7 +234,7 @@ def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even:
     even[:, :] = 0.0
     for line in range(rows.shape[0]):
         for c in range(offsets.size - 1):
-            _sum_powers(rows[line, offsets[c] : offsets[c + 1]], np.float32(cut), powers)
+            _sum_powers(rows[line], offsets[c], offsets[c + 1], np.float32(-cut), np.float32(cut), powers)
             sums[line, c, 0], scale = powers[0], 1.0
             for k in range(1, 1 + ORDERS):
                 scale *= k

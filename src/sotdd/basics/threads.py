@@ -219,7 +219,9 @@ class Workers:
             self._here.busy = True
             for number in numbers:
                 try:
-                    if not failures:
+                    if number < min(
+                        failures, default=len(all_items)
+                    ):  # what comes before a failure is done all the same
                         results[number] = function(all_items[number])
                 except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
                     failures[number] = error

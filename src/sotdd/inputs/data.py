@@ -16,6 +16,7 @@ from sotdd.basics.checks import Received, check_name, describe, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
+from sotdd.basics.threads import Workers
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.sparse import SparseRows, is_sparse
 from sotdd.inputs.streamed import Features, StreamedFeatures
@@ -35,11 +36,10 @@ Dataset: TypeAlias = """
     Iterable[object]
 """
 
-# Rows are converted, checked and projected in blocks of at most this many values and this many rows.
-_BLOCK_VALUES = 1 << 19
+# Rows are converted, checked and projected in blocks of at most this many values and rows; few are no work for threads.
+_BLOCK_VALUES, _MOST_ROWS, FEW_BLOCKS = 1 << 19, 512, 8
 # How much memory sums of each class over a part of the features may take.
 _CLASS_BYTES = 64 << 20
-_MOST_ROWS = 512
 
 Names = tuple[str, ...]
 
@@ -398,9 +398,9 @@ def check_features(features: object, name: str) -> Features:
         return array  # what is streamed was checked where it comes from
     if isinstance(array, DeviceFeatures) and array.all_finite():
         return array
-    rows = max(1, _BLOCK_VALUES * len(array) // array.size)
-    for start in range(0, len(array), rows):
-        refuse_non_finite(array[start : start + rows], range(start, len(array)), name)
+    blocks = cut_range(len(array), _BLOCK_VALUES * len(array) // array.size)
+    with Workers(None if len(blocks) >= FEW_BLOCKS else 1) as workers:
+        workers.each(lambda block: refuse_non_finite(array[block], range(block.start, len(array)), name), blocks)
     return array
 
 

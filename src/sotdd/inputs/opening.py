@@ -147,7 +147,8 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
         labels.refuse_odd(name)
     else:
         labels, origin = _cut_target(loaded, origin, reading.bins, name)
-    origin = replace(origin, groups=_find_groups(loaded, reading, len(features), name))
+    groups = _find_groups(loaded, reading, len(features), name)
+    origin = origin if groups is origin.groups else replace(origin, groups=groups)
     rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=None) if loaded.sampled else reading)
     if isinstance(features, Items):
         mode = loaded.image_mode or reading.image_mode

@@ -116,25 +116,24 @@ class Laws:
             return Block(self._draw_directions(numbers), _draw_terms(self.label, self.seed, numbers))
         return Block(self._draw_directions(numbers), self._draw_own_terms(Stream.LABEL_TERMS, numbers, BLOCK))
 
-    def draw_further(self, first: int, n_projections: int, count: int) -> NDArray[np.float64]:
-        """What t and the moments count by in further draws of the label law, as a `Block` has it from the second on.
+    def draw_further(self, first: int, counted: NDArray[np.float64]) -> None:
+        """Add what t and the moments count by in further draws of the label law to zeros, as a `Block` has it.
 
         As many for each of these projections, from block ``first`` on. The first column is left to what was drawn.
         """
         from sotdd.projections.kernels import count_draws
 
-        numbers, rows = self._number(first, first - (-n_projections // BLOCK)), count * n_projections
-        counted = np.zeros((n_projections, ORDERS + 2, 1 + count))
+        n_projections, _, columns = counted.shape
+        numbers, rows = self._number(first, first - (-n_projections // BLOCK)), (columns - 1) * n_projections
         if type(self.label) is Moments:
             generators = _generators(self.seed, Stream.MORE_LABEL_TERMS, numbers)
-            normals, uniforms = draw_numbers(self.label, generators, count * BLOCK)
+            normals, uniforms = draw_numbers(self.label, generators, (columns - 1) * BLOCK)
             known = self.label.orders.cumulative(self.label.n_moments)
             count_draws(normals[:rows], uniforms[:rows], known, counted)
         else:
-            more = self._draw_own_terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK).part(slice(rows))
-            shape = n_projections, count, -1
+            more = self._draw_own_terms(Stream.MORE_LABEL_TERMS, numbers, (columns - 1) * BLOCK).part(slice(rows))
+            shape = n_projections, columns - 1, -1
             count_orders(more.weights.reshape(shape[:2]), more.coefficients.reshape(shape), counted[:, :, 1:])
-        return counted
 
     def _number(self, first: int, last: int) -> range:
         return range(self.first_block + first, self.first_block + last)

@@ -126,6 +126,10 @@ class Scaler:
 
     def fingerprint(self) -> str:
         """A short name for these numbers, to a millionth of the scale: last bits may differ between machines."""
+        return self._fingerprint
+
+    @kept_property
+    def _fingerprint(self) -> str:
         with np.errstate(over="ignore"):
             ratio = self.centre / self.scale
             rounded = np.round(ratio, 6) + 0.0  # + 0.0: there is one zero
@@ -136,7 +140,7 @@ class Scaler:
     def to_dict(self) -> dict[str, object]:
         """A summary as JSON: what is scaled, the scale or its range, and a fingerprint of scale and centre."""
         one = self.scale if isinstance(self.scale, float) else [float(self.scale.min()), float(self.scale.max())]
-        return {"kind": self.kind, "scale": one, "fingerprint": self.fingerprint()}
+        return {"kind": self.kind, "scale": one, "fingerprint": self._fingerprint}
 
     def in_order(self, columns: Names | None) -> Scaler:
         """The same for data whose columns are in this order, where both have names."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.threads import Workers
-from sotdd.projections.draws import BLOCK, Block, Laws
+from sotdd.projections.draws import BLOCK, ORDERS, Block, Laws
 from sotdd.projections.moments import Moments
 from sotdd.projections.recipe import Projections
 
@@ -42,17 +42,19 @@ class Draws:
     def __init__(self, workers: Workers, projections: Projections, more: int) -> None:
         self._workers, self._projections, self._more = workers, projections, more
         self._size = _DRAWN if projections.turn_size is None else _DRAWN_OF_TURNS
-        self._begun: deque[tuple[list[Future[Block]], list[Future[Doubles]], Doubles | None]] = deque()
+        self._begun: deque[tuple[list[Future[Block]], list[Future[None]], Doubles | None]] = deque()
 
     def begin(self, part: slice) -> None:
         """Begin to draw some projections, those that follow on what was begun last."""
-        submit, laws, kept = self._workers.submit, self._projections.source, _kept.get(self._name(part))
-        further: list[Future[Doubles]] = []
-        if self._more and kept is None and isinstance(laws, Laws):
+        submit, laws, counted = self._workers.submit, self._projections.source, _kept.get(self._name(part))
+        further: list[Future[None]] = []
+        if self._more and counted is None and isinstance(laws, Laws):
+            counted = np.zeros((part.stop - part.start, ORDERS + 2, 1 + self._more))
             for start, stop in self._cut(part, _DRAWN):
-                further.append(submit(partial(laws.draw_further, start // BLOCK, stop - start, self._more)))
+                some = counted[start - part.start : stop - part.start]
+                further.append(submit(partial(laws.draw_further, start // BLOCK, some)))
         blocks = [submit(partial(self._projections.draw, start, stop)) for start, stop in self._cut(part, self._size)]
-        self._begun.append((blocks, further, kept))
+        self._begun.append((blocks, further, counted))
 
     def _cut(self, part: slice, size: int) -> list[tuple[int, int]]:
         """Cut projections into pieces that a thread draws at a time; a single thread draws all of them."""
@@ -67,14 +69,14 @@ class Draws:
         for number, part in enumerate(parts):
             for later in parts[number + len(self._begun) : number + ahead]:
                 self.begin(later)
-            blocks, further, kept = self._begun.popleft()
+            blocks, further, counted = self._begun.popleft()
             block = Block.join([drawing.result() for drawing in blocks])
-            if kept is not None:
-                block = replace(block, draws=kept)
-            elif further:
-                block = block.with_draws(np.concatenate([drawing.result() for drawing in further]))
+            for drawing in further:
+                drawing.result()
+            if counted is not None:
+                block = block.with_draws(counted) if further else replace(block, draws=counted)
                 self._keep(block, part)
-            del blocks, further  # which hold what was drawn
+            del blocks, further, counted  # which hold what was drawn
             yield part.start, block
 
     def _keep(self, block: Block, part: slice) -> None:

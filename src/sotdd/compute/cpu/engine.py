@@ -165,8 +165,10 @@ class CpuEngine:
         return out
 
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
-        """Do one piece of work per item: side by side where there are many, else each on all threads."""
-        list((self.workers.each if len(items) >= self.workers.count else map)(function, items))
+        """Do one piece of work per item: side by side as long as there is one for every thread, then on all of them."""
+        together = len(items) - len(items) % self.workers.count
+        self.workers.each(function, items[:together])
+        list(map(function, items[together:]))
 
     def split_costs(self, pool: Pool, plan: Plan, marks: Marks) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""

@@ -174,7 +174,7 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
 
 # Shares that the points of a dataset are gone through in, at most, values that each has at least, and the memory that
 # sums of their classes may take together. They depend on the data alone, so that sums have the same bits.
-SHARES, _SHARE_VALUES, _SHARE_BYTES = 16, 1 << 15, 256 << 20
+SHARES, _SHARE_VALUES, _SHARE_BYTES = 32, 1 << 15, 256 << 20
 
 
 class PointSums:

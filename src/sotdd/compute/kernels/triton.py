@@ -115,6 +115,42 @@ def class_powers(rows, offsets, sums, n, n_classes, cut, WIDTH: tl.constexpr):
 
 
 @triton.jit
+def place_labels(
+    sums, offsets, inverse, counted, places, values, n, n_classes, n_draws, KNOWN: tl.constexpr, DRAWS: tl.constexpr
+):
+    """One program finds where one row's points lie under draws of label terms, from its sums of powers by class.
+
+    What is known of a class are KNOWN means: of t, then of t^k / k! with t cut; ``inverse`` holds 1 / k! of all sums.
+    """
+    line, k, e, j = tl.program_id(0).to(tl.int64), tl.arange(0, 16), tl.arange(0, 4), tl.arange(0, DRAWS)
+    known, column, own = k < KNOWN, tl.where(k == 0, 0, 3 + k), sums + line * n_classes * 12
+    mean, even = tl.zeros((16,), dtype=tl.float64), tl.zeros((4,), dtype=tl.float64)
+    for label in range(n_classes):
+        mean += tl.load(own + label * 12 + column, mask=known, other=0.0)
+        even += tl.load(own + label * 12 + e)
+    scale = tl.load(inverse + column, mask=known, other=0.0)
+    mean, even = mean * scale / n, even * tl.load(inverse + e) / n
+    inside = known[:, None] & (j[None, :] < n_draws)
+    drawn = tl.load(counted + (line * (KNOWN + 1) + k[:, None]) * n_draws + j[None, :], mask=inside, other=0.0)
+    variance, between = tl.zeros((DRAWS,), dtype=tl.float64), tl.zeros((16,), dtype=tl.float64)
+    for label in range(n_classes):
+        count = (tl.load(offsets + label + 1) - tl.load(offsets + label)).to(tl.float64)
+        apart = tl.load(own + label * 12 + column, mask=known, other=0.0) * scale / count - mean
+        along = tl.sum(apart[:, None] * drawn, axis=0)
+        variance += count / n * along * along
+        between += count / n * apart * apart
+    first, between = tl.sum(tl.where(k == 0, mean, 0.0)), tl.sum(tl.where(k == 0, between, 0.0))
+    within = 2.0 * tl.sum(tl.where(e == 1, even, 0.0)) - first * first - between
+    weight = tl.sum(tl.where(k[:, None] == 0, drawn, 0.0), axis=0)
+    variance += tl.where(within < 0.0, 0.0, within) * weight * weight
+    place = places + (line * n_draws + j) * 2
+    tl.store(place, tl.sum(mean[:, None] * drawn, axis=0), mask=j < n_draws)
+    tl.store(place + 1, tl.sqrt(tl.where(variance < 0.0, 0.0, variance)), mask=j < n_draws)
+    tl.store(values + line * 5 + 1 + e, tl.where(e == 0, between + first * first, even))
+    tl.store(values + line * 5, first)
+
+
+@triton.jit
 def transport(addresses, sizes, pairs, costs, n_pairs, p, POWER: tl.constexpr, WIDTH: tl.constexpr):
     """One program sums the transport cost of one row of one pair, of which the first has no fewer points.
 

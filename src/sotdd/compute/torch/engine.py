@@ -22,7 +22,6 @@ from sotdd.basics.threads import Workers
 from sotdd.compute.cpu.draws import Draws
 from sotdd.compute.engine import (
     LARGEST_TERM,
-    ClassMoments,
     Pool,
     Projected,
     ProjectedPoints,
@@ -72,7 +71,7 @@ class SortedRows:
     rows: Rows  # (B, n) sorted
     terms: torch.Tensor  # (B, C) the term of each class
     fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
-    moments: ClassMoments | None  # of its classes, where they are asked for
+    controls: tuple[torch.Tensor, ...]  # its places and values, where they are asked for
 
 
 class _Checks:
@@ -173,16 +172,15 @@ class TorchEngine:
                     before_sorting(seen)
                     del seen
                 kept = [one for one in found if one is not None]
-                means = [find_means(one.layout, self.device) for one in kept if one.moments is not None]
+                means = [find_means(one.layout, self.device) for one in kept if one.controls]
                 del found
                 if kept:
                     unchecked.append(_Checks(here, part, kept))
                 rows, terms = [one.rows for one in kept], [one.terms for one in kept]
-                found_moments = [one.moments for one in kept if one.moments is not None]
+                places, values = ([one.controls[which] for one in kept if one.controls] for which in range(2))
                 del kept
-                controlled = self._place(found_moments, part), _find_values(found_moments), means
-                yield Sorted(here, rows, part, terms, *controlled)
-                del rows, terms, found_moments, controlled
+                yield Sorted(here, rows, part, terms, places, values, means)
+                del rows, terms, places, values
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().finish(self)
         for checks in unchecked:
@@ -204,14 +202,6 @@ class TorchEngine:
         if len(pairs) > 1 and fused.available(rows[0]):
             return fused.transport(rows, pairs, p)
         return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
-
-    @torch.no_grad()
-    def _place(self, moments: Sequence[ClassMoments], block: Block) -> list[torch.Tensor]:
-        """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
-        if block.draws is None or not moments:
-            return []
-        terms = copy_array(block.draws, np.float64, self.device)[:, :-1].transpose(1, 2)  # orders beyond are left out
-        return [verbs.place_labels(of_data, terms) for of_data in moments]
 
     @torch.no_grad()
     def quantiles(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -299,7 +289,8 @@ class TorchEngine:
         if not sort:
             return None
         wanted = moments and not layout.by_class
-        summary = verbs.summarise(rows, layout.classes.edges, drawn.block.terms.limit) if wanted else None
+        how = layout.classes.edges, drawn.block.terms.limit, drawn.draws
+        controls = verbs.place_labels(rows, *how) if wanted else ()
         terms = verbs.find_class_terms(rows, layout.classes, drawn.terms)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
         verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
@@ -311,7 +302,7 @@ class TorchEngine:
         else:
             ends = rows[:, :: max(1, rows.shape[1] - 1)]
         rows_fit = ends.isfinite().all(dim=1)
-        return SortedRows(layout, rows, terms, torch.stack([terms_fit, rows_fit]), summary)
+        return SortedRows(layout, rows, terms, torch.stack([terms_fit, rows_fit]), controls)
 
     def find_largest(self, layout: Layout, block: Block, number: int) -> float:
         """The largest |t| of a dataset under one projection, to explain terms that cannot be used."""
@@ -352,14 +343,6 @@ def _cut_projections(count: int, first: int, most: int) -> list[slice]:
         size = min(2 * size, max(most, first))
         parts.append(slice(parts[-1].stop, min(count, parts[-1].stop + size)))
     return parts
-
-
-def _find_values(moments: Sequence[ClassMoments]) -> list[torch.Tensor]:
-    """Of each dataset, the mean of t, the mean square of class means, and the even moments, (B, 5)."""
-    return [
-        torch.cat([one.mean[:, :1], one.covariance[:, :1, 0] + one.mean[:, :1].square(), one.even], dim=1)
-        for one in moments
-    ]
 
 
 def _halve(size: int, device: torch.device, error: torch.OutOfMemoryError) -> int:

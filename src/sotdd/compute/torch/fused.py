@@ -67,15 +67,28 @@ def shift_rows(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, t
         _kernels().shift_rows[(len(rows), -(-n // _WIDTH))](rows, codes, weights, terms, n, n_classes, WIDTH=_WIDTH)
 
 
-def class_powers(rows: torch.Tensor, offsets: torch.Tensor, cut: float) -> torch.Tensor:
-    """Sums (B, C, 12) over each class of t, t², t⁴ and t⁶, then of t, …, t⁸ with t cut to ±cut, in float64."""
-    n_classes = len(offsets) - 1
-    sums = torch.empty((len(rows), n_classes, 12), dtype=torch.float64, device=rows.device)
+def place_labels(
+    rows: torch.Tensor, offsets: torch.Tensor, cut: float, counted: torch.Tensor, inverse: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and deviation (B, J, 2) of projected points under draws of label terms, and what `Sorted` has as values.
+
+    From sums over each class of t, t², t⁴ and t⁶, then of t, …, t⁸ with t cut to ±cut, whose factorials ``inverse`` are
+    the inverse of; counted (B, 10, J) are what these count by.
+    """
+    n_classes, n_draws = len(offsets) - 1, counted.shape[2]
+    shapes = (n_classes, len(inverse)), (n_draws, 2), (5,)
+    sums, places, values = (
+        torch.empty((len(rows), *shape), dtype=torch.float64, device=rows.device) for shape in shapes
+    )
     with torch.cuda.device(rows.device):
         _kernels().class_powers[(len(rows), n_classes)](
             rows, offsets, sums, rows.shape[1], n_classes, float(cut), WIDTH=_NARROW, num_warps=2
         )
-    return sums
+        _kernels().place_labels[(len(rows),)](
+            sums, offsets, inverse, counted, places, values, rows.shape[1], n_classes, n_draws,
+            KNOWN=counted.shape[1] - 1, DRAWS=max(16, 1 << (n_draws - 1).bit_length()),
+        )  # fmt: skip
+    return places, values
 
 
 def transport(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.compute.engine import ClassMoments, Points, Pool
+from sotdd.compute.engine import Points, Pool
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.torch import fused
@@ -292,25 +292,33 @@ def check_device(device: str | torch.device) -> torch.device:
 # ------------------------------------------------------------------ class moments, for control variates
 
 
-def summarise(rows: Rows, edges: torch.Tensor, cut: float) -> ClassMoments:
-    """Mean (B, 9), covariance (B, 9, 9) and even moments (B, 3) over points, in float64."""
+def place_labels(
+    rows: Rows, edges: torch.Tensor, cut: float, counted: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `Sorted` has as places (B, J, 2) and values (B, 5), from what moments count by in draws, (B, 10, J).
+
+    The twin of what ``group_rows`` of the compiled loops does.
+    """
     counts = edges.diff()
     shares = (counts / counts.sum()).to(torch.float64)
     width = (0 if fused.available(rows) else rows.shape[1]) + ORDERS * len(counts)
-    parts = []
-    for some in torch.split(rows, max(1, _SUMMARISED // width)):  # some rows at a time: float64 copies stay small
+    size, found = max(1, _SUMMARISED // width), []  # some rows at a time: float64 copies stay small
+    for some, drawn in zip(torch.split(rows, size), torch.split(counted, size), strict=True):
         if fused.available(rows):
-            sums = fused.class_powers(some, edges, cut)
-            means = sums * _inverse_factorials(rows.device) / counts[:, None]
-            uncut, cut_ones = means[:, :, :4], means[:, :, 4:]
-        else:
-            uncut = _find_moments(some, edges, (1, *_EVEN), math.inf)
-            cut_ones = _find_moments(some, edges, range(1, ORDERS + 1), cut)
-        by_class = torch.cat([uncut[:, :, :1], cut_ones], dim=2)
-        mean, even = (torch.einsum("c,bcd->bd", shares, found) for found in (by_class, uncut[:, :, 1:]))
-        centred = by_class - mean[:, None]
-        parts.append((mean, (centred * shares[:, None]).transpose(1, 2) @ centred, even))
-    return ClassMoments(*(torch.cat(found) for found in zip(*parts, strict=True)))
+            found.append(fused.place_labels(some, edges, cut, drawn, _inverse_factorials(rows.device)))
+            continue
+        uncut = _find_moments(some, edges, (1, *_EVEN), math.inf)
+        by_class = torch.cat([uncut[:, :, :1], _find_moments(some, edges, range(1, ORDERS + 1), cut)], dim=2)
+        mean, even = (torch.einsum("c,bcd->bd", shares, part) for part in (by_class, uncut[:, :, 1:]))
+        centred, terms = by_class - mean[:, None], drawn[:, :-1]  # orders beyond are left out
+        between = torch.einsum("c,bc->b", shares, centred[:, :, 0].square())
+        within = (2 * even[:, 0] - mean[:, 0].square() - between).clamp_min(0)
+        variances = torch.einsum("c,bcj->bj", shares, (centred @ terms).square())
+        variances += terms[:, 0].square() * within[:, None]
+        places = torch.stack([(mean[:, None] @ terms)[:, 0], variances.sqrt()], dim=2)
+        found.append((places, torch.column_stack([mean[:, 0], between + mean[:, 0].square(), even])))
+    places, values = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
+    return places, values
 
 
 @cache
@@ -318,18 +326,6 @@ def _inverse_factorials(device: torch.device) -> torch.Tensor:
     """1 / k! of the powers that the fused loop sums: 1, 2, 4 and 6 without a cut, then 1, …, 8."""
     orders = (1, *_EVEN, *range(1, ORDERS + 1))
     return torch.tensor([1 / math.factorial(k) for k in orders], dtype=torch.float64, device=device)
-
-
-def place_labels(moments: ClassMoments, terms: torch.Tensor) -> torch.Tensor:
-    """Mean and standard deviation (B, J, 2) of projected points under label terms (B, J, 9).
-
-    The twin of what ``group_rows`` of the compiled loops does.
-    """
-    mean, covariance = moments.mean, moments.covariance
-    within = (2 * moments.even[:, 0] - mean[:, 0].square() - covariance[:, 0, 0]).clamp_min(0)
-    places = (terms @ mean[:, :, None])[:, :, 0]
-    variances = ((terms @ covariance) * terms).sum(dim=2) + terms[:, :, 0].square() * within[:, None]
-    return torch.stack([places, variances.clamp_min(0).sqrt()], dim=2)
 
 
 def _find_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: float) -> torch.Tensor:

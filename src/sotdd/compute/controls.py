@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -150,14 +150,29 @@ class ControlSides:
     made_of: Sequence[ControlValues]
     weights: Doubles
 
+    # Of each side its mean (S, d) over √d, what it expects (S, 4), its projected mean (S, L) and what it adds, before
+    # threads share that; None where directions are not controlled.
+    _by_direction: tuple[Doubles, Doubles, Doubles, Doubles] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Find what pairs have in common."""
+        known = [(side.lengths, side.values) for side in self.made_of if side.lengths and side.values is not None]
+        if len(known) < len(self.made_of):
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+            means = np.stack([lengths.mean / math.sqrt(lengths.dimensions) for lengths, _ in known])
+            even = np.array([(*lengths.even, lengths.between) for lengths, _ in known])
+            columns = np.stack([lengths.columns(values, self.weights) for lengths, values in known])
+            found = means, even, np.stack([values[:, 0] for _, values in known]), columns
+        object.__setattr__(self, "_by_direction", found)
+
     def control(self, pairs: Sequence[tuple[int, int]], p: float) -> list[Controls | None]:
         """The controls that both sides of each pair allow; None where they allow nothing."""
         columns = np.zeros((len(pairs), len(self.weights), 3 + 2 + 2 * 4))
-        directions = all(side.lengths is not None for side in self.made_of)
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+        directions = self._by_direction is not None
+        with np.errstate(over="ignore", invalid="ignore"):
             labelled = self._write_labels(pairs, p, columns[:, :, :3])
-            if directions:
-                self._write_directions(pairs, columns[:, :, 3:])
+            self._write_directions(pairs, columns[:, :, 3:])
         fits = directions and len(self.weights) >= FEWEST_FITTED  # few projections cannot tell coefficients
         return [
             Controls(found, label, directions) if label or fits else None
@@ -178,6 +193,8 @@ class ControlSides:
 
     def _write_directions(self, pairs: Sequence[tuple[int, int]], out: Doubles) -> None:
         """Write direction controls (P, L, 10) of some pairs: the weights, the gap of means, and what each side adds."""
+        if self._by_direction is None:
+            return
         means, even, values, columns = self._by_direction
         i, j = np.array([sorted(pair, key=lambda side: tuple(even[side])) for pair in pairs]).T  # whichever comes first
         apart = means[i] - means[j]
@@ -186,15 +203,6 @@ class ControlSides:
         gaps[np.abs(gaps).max(axis=1) <= _ROUNDING**2 * np.maximum(even[i, 0], even[j, 0])] = 0.0
         out[:, :, 0], out[:, :, 1] = _centre(self.weights, 1.0), gaps
         out[:, :, 2:6], out[:, :, 6:] = columns[i], columns[j]
-
-    @kept_property
-    def _by_direction(self) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-        """Of each side its mean (S, d) over √d, what it expects (S, 4), its projected mean (S, L) and what it adds."""
-        known = [(side.lengths, side.values) for side in self.made_of if side.lengths and side.values is not None]
-        means = np.stack([lengths.mean / math.sqrt(lengths.dimensions) for lengths, _ in known])
-        even = np.array([(*lengths.even, lengths.between) for lengths, _ in known])
-        columns = np.stack([lengths.columns(values, self.weights) for lengths, values in known])
-        return means, even, np.stack([values[:, 0] for _, values in known]), columns
 
 
 def _control_labels(a: NDArray[np.floating] | None, b: NDArray[np.floating] | None, p: float, out: Doubles) -> bool:

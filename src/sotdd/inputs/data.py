@@ -16,7 +16,6 @@ from sotdd.basics.checks import Received, check_name, describe, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
-from sotdd.basics.threads import Workers
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.sparse import SparseRows, is_sparse
 from sotdd.inputs.streamed import Features, StreamedFeatures
@@ -36,8 +35,8 @@ Dataset: TypeAlias = """
     Iterable[object]
 """
 
-# Rows are converted, checked and projected in blocks of at most this many values and rows; few are no work for threads.
-_BLOCK_VALUES, _MOST_ROWS, FEW_BLOCKS = 1 << 19, 512, 8
+# Rows are converted, checked and projected in blocks of at most this many values and this many rows.
+_BLOCK_VALUES, _MOST_ROWS = 1 << 19, 512
 # How much memory sums of each class over a part of the features may take.
 _CLASS_BYTES = 64 << 20
 
@@ -398,9 +397,8 @@ def check_features(features: object, name: str) -> Features:
         return array  # what is streamed was checked where it comes from
     if isinstance(array, DeviceFeatures) and array.all_finite():
         return array
-    blocks = cut_range(len(array), _BLOCK_VALUES * len(array) // array.size)
-    with Workers(None if len(blocks) >= FEW_BLOCKS else 1) as workers:
-        workers.each(lambda block: refuse_non_finite(array[block], range(block.start, len(array)), name), blocks)
+    for block in cut_range(len(array), _BLOCK_VALUES * len(array) // array.size):
+        refuse_non_finite(array[block], range(block.start, len(array)), name)
     return array
 
 

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.threads import Workers
-from sotdd.inputs.data import FEW_BLOCKS, LabelledData
+from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 
 Doubles = NDArray[np.float64]
+
+# Fewer blocks than this are not worth the threads, and are pooled together.
+_FEW_BLOCKS = 8
 
 # Blocks of a dataset are shared out in at most so many runs, whose moments hold no more than about so many features.
 _RUNS, _POOLED_VALUES = 32, 1 << 21
@@ -61,7 +64,7 @@ class FeatureMoments:
         pivots = [data.rows(slice(0, 1))[0].astype(np.float64) for data in datasets]
         here = [number for number, data in enumerate(datasets) if not isinstance(data.features, DeviceFeatures)]
         runs = [(number, run) for number in here for run in _cut_blocks(datasets[number])]
-        with Workers(1 if len(runs) < len(here) + FEW_BLOCKS else None) as workers:
+        with Workers(1 if len(runs) < len(here) + _FEW_BLOCKS else None) as workers:
             found = workers.each(lambda item: cls._of_run(datasets[item[0]], item[1], pivots[item[0]]), runs)
         parts: list[list[FeatureMoments]] = [[] for _ in datasets]
         for (number, _), moments in zip(runs, found, strict=True):
@@ -83,7 +86,7 @@ class FeatureMoments:
         found: list[FeatureMoments] = []
         for block in blocks:
             found.append(cls._of_block(data, block, pivot))
-            if len(found) == FEW_BLOCKS:
+            if len(found) == _FEW_BLOCKS:
                 found = [cls.pool(found)]
         return cls.pool(found)
 

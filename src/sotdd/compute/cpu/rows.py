@@ -16,7 +16,7 @@ from sotdd.compute.engine import ByClass, Points, Seen
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.kernels.rows import SHORT_ROW
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import Quantiles, Summaries, summarise_class
@@ -174,7 +174,9 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
 
 # Shares that the points of a dataset are gone through in, at most, values that each has at least, and the memory that
 # sums of their classes may take together. They depend on the data alone, so that sums have the same bits.
-SHARES, _SHARE_VALUES, _SHARE_BYTES = 32, 1 << 15, 256 << 20
+SHARES, _SHARE_VALUES, _SHARE_BYTES = 16, 1 << 16, 256 << 20
+# Rows of a share that are gone through at a time, at most.
+_BLOCK_ROWS = 1024
 
 
 class PointSums:
@@ -201,10 +203,11 @@ class PointSums:
 
 
 def share_points(data: LabelledData, count: int = SHARES) -> list[list[slice]]:
-    """Blocks of points in a few shares."""
-    blocks = data.blocks()
-    size = max(-(-len(blocks) // count), _SHARE_VALUES // (data.n_features * (blocks[0].stop - blocks[0].start)), 1)
-    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
+    """Points in a few shares of about the same size, each in blocks of about the same size."""
+    size = min(data.n_points, max(-(-data.n_points // count), _SHARE_VALUES // data.n_features, 1))
+    blocks = -(-size // data.blocks(_BLOCK_ROWS)[0].stop)  # of a share
+    cut = cut_range(data.n_points, -(-size // blocks))
+    return [cut[start : start + blocks] for start in range(0, len(cut), blocks)]
 
 
 def limit_shares(data: LabelledData) -> int:

@@ -175,8 +175,8 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
 # Shares that the points of a dataset are gone through in, at most, values that each has at least, and the memory that
 # sums of their classes may take together. They depend on the data alone, so that sums have the same bits.
 SHARES, _SHARE_VALUES, _SHARE_BYTES = 16, 1 << 16, 256 << 20
-# Rows of a share that are gone through at a time, at most.
-_BLOCK_ROWS = 1024
+# Values that are gone through at a time, which stay in a second-level cache, of no fewer points than have a lane each.
+_BLOCK_VALUES, _FEWEST_ROWS = 1 << 18, 8
 
 
 class PointSums:
@@ -205,7 +205,8 @@ class PointSums:
 def share_points(data: LabelledData, count: int = SHARES) -> list[list[slice]]:
     """Points in a few shares of about the same size, each in blocks of about the same size."""
     size = min(data.n_points, max(-(-data.n_points // count), _SHARE_VALUES // data.n_features, 1))
-    blocks = -(-size // data.blocks(_BLOCK_ROWS)[0].stop)  # of a share
+    rows = min(data.blocks()[0].stop, max(_BLOCK_VALUES // data.n_features, _FEWEST_ROWS))
+    blocks = -(-size // rows)  # of a share
     cut = cut_range(data.n_points, -(-size // blocks))
     return [cut[start : start + blocks] for start in range(0, len(cut), blocks)]
 

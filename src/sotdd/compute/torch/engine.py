@@ -59,8 +59,9 @@ _LARGE_TURN = 64 * BLOCK
 _WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
-# Threads that draw: more would keep the interpreter from feeding the device.
-_DRAWING = 3
+# Threads that draw, this one among them: without further draws of the label law, and with. More would keep the
+# interpreter from feeding the device.
+_DRAWING = 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +120,13 @@ class TorchEngine:
         self.device: torch.device = verbs.check_device(device)
         self._chunk = chunk
         self.workers: Workers = Workers()  # who draw: projections are drawn on the processor for every engine
-        self._before = ""
+        self._before, self._threads = "", 1
         self._kept: tuple[list[Seen], Scaler | None, list[Layout]] | None = None
 
     def __enter__(self) -> TorchEngine:
         """Start the threads that draw; make products in full float32."""
         self.workers.__enter__()
-        self.workers.count = min(self.workers.count, _DRAWING)
+        self._threads = self.workers.count
         self._before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
         return self
@@ -148,6 +149,7 @@ class TorchEngine:
         sort: bool = True,
     ) -> Iterator[Sorted]:
         """See every dataset through one chunk of projections after another, as the processor's engine does."""
+        self.workers.count = min(self._threads, _DRAWING[draws > 0])
         coming, first = Draws(self.workers, projections, draws), _find_first(projections, self._chunk)
         coming.begin(slice(0, min(first, projections.n_projections)))  # while points go to the device
         layouts = self._lay_out(datasets, projections.scaler)

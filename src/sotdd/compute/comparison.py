@@ -36,7 +36,7 @@ _Halves = dict[int, tuple[int, Doubles]]
 _CONTROL_VALUES = 2 * (1 + DRAWS) + 5
 
 # Pairs that are fitted at a time, and threads that fit. Their steps are short: more would wait for the interpreter.
-_FITTED, _FITTING = 64, 4
+_FITTED, _FITTING = 32, 6
 
 # Up to this many projected values, other threads would take longer to start than the work takes.
 _SMALL = 1 << 20

@@ -46,10 +46,10 @@ def square_lengths(points, squares, d, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def class_sums(
-    rows, offsets, coefficients, sums, n, n_classes, n_coefficients, cut, MOST: tl.constexpr, WIDTH: tl.constexpr
+def average_classes(
+    rows, offsets, coefficients, means, n, n_classes, n_coefficients, cut, MOST: tl.constexpr, WIDTH: tl.constexpr
 ):
-    """One program sums one row's polynomial over one class, at values cut to ±cut."""
+    """One program takes the mean of one row's polynomial over one class, at values cut to ±cut."""
     line, label = tl.program_id(0).to(tl.int64), tl.program_id(1)
     order = tl.arange(0, MOST)
     drawn = tl.load(coefficients + line * n_coefficients + order, mask=order < n_coefficients, other=0.0)
@@ -65,7 +65,7 @@ def class_sums(
         for step in range(highest + 1):
             value = value * t + tl.load(coefficients + line * n_coefficients + (highest - step))
         total += tl.where(inside, value, 0.0)
-    tl.store(sums + line * n_classes + label, tl.sum(total))
+    tl.store(means + line * n_classes + label, tl.sum(total) / (last - first).to(tl.float64))
 
 
 @triton.jit

@@ -9,6 +9,7 @@ Importing this module imports torch.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,8 @@ class SortedRows:
     layout: Layout
     rows: Rows  # (B, n) sorted
     terms: torch.Tensor  # (B, C) the term of each class
-    fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
+    largest: torch.Tensor  # (B,) the largest size of a class term
+    ends: torch.Tensor  # (B, …) values that carry whatever is not finite
     controls: tuple[torch.Tensor, ...]  # its places and values, where they are asked for
 
 
@@ -84,10 +86,11 @@ class _Checks:
 
     def __init__(self, part: slice, block: Block, datasets: Sequence[SortedRows]) -> None:
         self._start, self._block, device = part.start, block, datasets[0].rows.device
-        self._layouts = [seen.layout for seen in datasets]
-        self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=device.type == "cuda")
-        for seen, host in zip(datasets, self._fits, strict=True):
-            host.copy_(seen.fits, non_blocking=True)
+        self._layouts, self._seen = [seen.layout for seen in datasets], []
+        for seen in datasets:
+            found = seen.largest, seen.ends
+            host = [torch.empty_like(one, device="cpu", pin_memory=device.type == "cuda") for one in found]
+            self._seen.append([copy.copy_(one, non_blocking=True) for copy, one in zip(host, found, strict=True)])
         self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(device))
@@ -96,7 +99,9 @@ class _Checks:
         """Wait for this chunk, and refuse what is not finite."""
         if self._copied is not None:
             self._copied.synchronize()
-        for layout, (terms_fit, rows_fit) in zip(self._layouts, self._fits.numpy(), strict=True):
+        for layout, (sizes, ends) in zip(self._layouts, self._seen, strict=True):
+            terms_fit = sizes.numpy() < LARGEST_TERM  # NaN is not smaller than anything
+            rows_fit = np.isfinite(ends.numpy()).all(axis=1)
             if not terms_fit.all():
                 line = int(np.argmin(terms_fit))
                 largest = engine.find_largest(layout, self._block.part(slice(line, line + 1)), self._start + line)
@@ -294,7 +299,7 @@ class TorchEngine:
         how = layout.classes.edges, drawn.block.terms.limit, drawn.draws
         controls = verbs.place_labels(rows, *how) if wanted else ()
         terms = verbs.find_class_terms(rows, layout.classes, drawn.terms)
-        terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
+        largest = torch.linalg.vector_norm(terms, math.inf, dim=1)
         verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
         rows = verbs.sort_classes(rows, layout.classes) if layout.by_class else verbs.sort(rows)
         # Sorted values carry anything that is not finite at their ends.
@@ -303,8 +308,7 @@ class TorchEngine:
             ends = torch.cat([rows[:, edges[:-1]], rows[:, edges[1:] - 1]], dim=1)
         else:
             ends = rows[:, :: max(1, rows.shape[1] - 1)]
-        rows_fit = ends.isfinite().all(dim=1)
-        return SortedRows(layout, rows, terms, torch.stack([terms_fit, rows_fit]), controls)
+        return SortedRows(layout, rows, terms, largest, ends, controls)
 
     def find_largest(self, layout: Layout, block: Block, number: int) -> float:
         """The largest |t| of a dataset under one projection, to explain terms that cannot be used."""

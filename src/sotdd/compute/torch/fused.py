@@ -48,16 +48,16 @@ def sum_points(points: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tenso
     return sums, squares
 
 
-def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
-    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class; sums in float64."""
+def average_classes(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Means (B, C) of each row's polynomial, at values cut to ±cut, over each class; sums in float64."""
     n_classes = len(offsets) - 1
-    sums = torch.empty((len(rows), n_classes), dtype=torch.float64, device=rows.device)
+    means = torch.empty((len(rows), n_classes), dtype=torch.float64, device=rows.device)
     with torch.cuda.device(rows.device):
-        _kernels().class_sums[(len(rows), n_classes)](
-            rows, offsets, coefficients, sums, rows.shape[1], n_classes, coefficients.shape[1], float(cut),
+        _kernels().average_classes[(len(rows), n_classes)](
+            rows, offsets, coefficients, means, rows.shape[1], n_classes, coefficients.shape[1], float(cut),
             MOST=1 << (coefficients.shape[1] - 1).bit_length(), WIDTH=_WIDTH,
         )  # fmt: skip
-    return sums
+    return means
 
 
 def shift_rows(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:

@@ -124,8 +124,7 @@ def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
 def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:
     """The label term (B, C) of every class in every projection, float64."""
     if isinstance(terms.drawn, Polynomials):
-        sums = sum_classes(rows, classes.edges, terms.coefficients, terms.drawn.limit)
-        return sums / classes.edges.diff()
+        return average_classes(rows, classes.edges, terms.coefficients, terms.drawn.limit)
     if isinstance(terms.drawn, Quantiles):
         size = max(1, _CLASS_VALUES // rows.shape[1])
         parts = zip(torch.split(rows, size), torch.split(terms.coefficients, size), strict=True)
@@ -136,10 +135,10 @@ def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor
     return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
 
 
-def sum_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
-    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class that edges (C + 1,) bound."""
+def average_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Means (B, C) of each row's polynomial, at values cut to ±cut, over each class that edges (C + 1,) bound."""
     if fused.available(rows):
-        return fused.class_sums(rows, edges, coefficients, cut)
+        return fused.average_classes(rows, edges, coefficients, cut)
     codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
     sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
     for line in range(len(rows)):  # a row at a time: float64 copies stay small
@@ -148,7 +147,7 @@ def sum_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut
         for order in range(coefficients.shape[1] - 2, -1, -1):
             values = values * t + coefficients[line, order]
         sums[line].index_add_(0, codes, values)
-    return sums
+    return sums / edges.diff()
 
 
 def sort_classes(rows: Rows, classes: Classes) -> Rows:

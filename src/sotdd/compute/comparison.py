@@ -23,7 +23,7 @@ from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.compute.resampling import HALVINGS, Plan, Resample, find_distances, make_seed
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
-from sotdd.inputs.data import PLAIN, LabelledData
+from sotdd.inputs.data import PLAIN, LabelledData, cut_range
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 
@@ -124,17 +124,13 @@ class PairCosts(Collector):
             controls = sides.control(pairs, self._p) if sides else [None] * len(pairs)
             return estimates(self.costs[part] * weights, controls)
 
-        count = len(self._pairs)
-        size = min(_FITTED, -(-count // _FITTING))
-        parts = [slice(start, start + size) for start in range(0, count, size)]
-        found: dict[int, list[Estimate]] = {}
+        parts = cut_range(len(self._pairs), min(_FITTED, -(-len(self._pairs) // _FITTING)))
 
-        def work_on(first: int) -> None:
-            for number in range(first, len(parts), _FITTING):
-                found[number] = work(parts[number])
+        def work_on(first: int) -> list[list[Estimate]]:
+            return [work(part) for part in parts[first::_FITTING]]
 
-        self._engine.workers.each(work_on, range(min(_FITTING, len(parts))))
-        return [estimate for number in range(len(parts)) for estimate in found[number]]
+        found = self._engine.workers.each(work_on, range(min(_FITTING, len(parts))))
+        return [one for number in range(len(parts)) for one in found[number % _FITTING][number // _FITTING]]
 
     def _refuse_lost_powers(self, most: Doubles) -> None:
         """Refuse powers that left float64, above or below; ``most`` (P,) are the largest costs."""

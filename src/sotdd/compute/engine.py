@@ -21,31 +21,6 @@ if TYPE_CHECKING:
     from sotdd.compute.torch.engine import TorchEngine
 
 
-Doubles = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class ClassMoments:
-    """Moments of a dataset's classes under some projections, summed up over its points, in a form of the engine's own.
-
-    What is known of a class is the mean of t, and the means of t^k / k! for k = 1, …, 8 with t cut as the
-    label terms cut it.
-
-    Attributes
-    ----------
-    mean
-        (B, 9) mean over points of what is known of their class.
-    covariance
-        (B, 9, 9) its covariance over points.
-    even
-        (B, 3) mean over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
-    """
-
-    mean: Any
-    covariance: Any
-    even: Any
-
-
 # ------------------------------------------------------------------ what is seen through projections
 
 

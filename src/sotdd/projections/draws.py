@@ -73,6 +73,11 @@ class Block:
         importance = drawn.importance if isinstance(drawn, (Directions, TurnedDirections)) else None
         return np.ones(len(self)) if importance is None else importance
 
+    @property
+    def further(self) -> NDArray[np.float64]:
+        """The ``draws``, of which there may be none: (B, 10, 0)."""
+        return np.empty((len(self), ORDERS + 2, 0)) if self.draws is None else self.draws
+
     def freeze(self) -> None:
         """Make directions read-only, in place: they are kept, and handed out again and again."""
         if isinstance(self.features, Directions):

@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.controls import CollectControls, ControlValues, find_controls
-from sotdd.compute.engine import ClassMoments, Sorted
+from sotdd.compute.engine import Sorted
 from sotdd.compute.run import run
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import ORDERS
+from sotdd.projections.draws import ORDERS, Block
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.sums import Portion, Sums
 
 if TYPE_CHECKING:
     from sotdd.compute.cpu.engine import CpuEngine
+
+Doubles = NDArray[np.float64]
 
 # How much memory sums of powers may take. With more classes nothing is carried.
 _POWER_BYTES = 256 << 20
@@ -26,7 +28,7 @@ _POWER_BYTES = 256 << 20
 _FACTORIALS = np.array([2.0, 24.0, 720.0])
 
 
-def draw_weights(projections: Projections) -> NDArray[np.float64]:
+def draw_weights(projections: Projections) -> Doubles:
     """(L,) what each projection counts by in a mean."""
     if not projections.weighted:
         return np.ones(projections.n_projections)
@@ -98,23 +100,25 @@ class PowerSums(Sums):
             run([], self._projections, engine, [controls])
             return next((found.narrow() for found in controls.collect()), None)
 
-    def find_means(self, counts: Mapping[Hashable, int]) -> NDArray[np.float64]:
+    def find_means(self, counts: Mapping[Hashable, int]) -> Doubles:
         """Means over points, as `Sorted` has them."""
         totals = {label: self.by_class[label]["totals"] for label in counts}
         between = sum(float(total @ total) / counts[label] for label, total in totals.items())
         sums = np.concatenate([self.whole["lengths"], [between], np.sum(list(totals.values()), axis=0)])
         return sums / sum(counts.values())
 
-    def find_moments(self, counts: Mapping[Hashable, int], part: slice) -> ClassMoments:
-        """Mean and covariance, over points, of what is known of their class."""
+    def place(self, counts: Mapping[Hashable, int], part: slice, block: Block) -> tuple[Doubles, Doubles]:
+        """What `Sorted` has as places and values of a dataset, as ``group_rows`` of the compiled loops finds them."""
         sizes = np.array(list(counts.values()), np.float64)
-        shares = sizes / sizes.sum()
-        powers = [self.by_class[label]["powers"][part] for label in counts]
-        means = np.stack(powers, axis=1) / sizes[:, None]  # (B, C, 9)
-        centre = np.einsum("c,bcd->bd", shares, means)
-        weighted = means * shares[:, None]
-        covariance = np.matmul(weighted.transpose(0, 2, 1), means) - centre[:, :, None] * centre[:, None, :]
-        return ClassMoments(centre, covariance, self.whole["even"][part] / (_FACTORIALS * sizes.sum()))
+        shares, even = sizes / sizes.sum(), self.whole["even"][part] / (_FACTORIALS * sizes.sum())
+        known = np.stack([self.by_class[label]["powers"][part] for label in counts], axis=1) / sizes[:, None]
+        mean, terms = np.einsum("c,bcd->bd", shares, known), block.further[:, :-1]  # (B, 9), (B, 9, 1 + J)
+        apart = known - mean[:, None]
+        between = apart[:, :, 0] ** 2 @ shares
+        within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - between)
+        variances = np.einsum("c,bcj->bj", shares, (apart @ terms) ** 2) + terms[:, 0] ** 2 * within[:, None]
+        places = np.stack([(mean[:, None] @ terms)[:, 0], np.sqrt(variances)], axis=2)
+        return places, np.column_stack([mean[:, 0], between + mean[:, 0] ** 2, even])
 
 
 class _SummedControls(CollectControls):
@@ -122,9 +126,9 @@ class _SummedControls(CollectControls):
 
     def __init__(self, sums: PowerSums, counts: Mapping[Hashable, int], engine: CpuEngine) -> None:
         super().__init__(sums._projections, engine)
-        self._sums, self._counts, self._cpu = sums, counts, engine
+        self._sums, self._counts = sums, counts
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Take what the sums say under one chunk."""
-        placed = self._cpu.place_moments(self._sums.find_moments(self._counts, chunk.part), chunk.block)
-        self.add(*placed, [self._sums.find_means(self._counts)])
+        places, values = self._sums.place(self._counts, chunk.part, chunk.block)
+        self.add([places], [values], [self._sums.find_means(self._counts)])

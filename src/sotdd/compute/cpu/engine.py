@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from itertools import pairwise as neighbours
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
@@ -39,7 +38,6 @@ from sotdd.compute.cpu.rows import (
 from sotdd.compute.cpu.splits import split_costs
 from sotdd.compute.engine import (
     LARGEST_TERM,
-    ClassMoments,
     Pool,
     Projected,
     ProjectedPoints,
@@ -52,9 +50,9 @@ from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.quantiles import part_means, row_losses
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.draws import ORDERS, Block
+from sotdd.projections.draws import Block
 from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
@@ -141,15 +139,6 @@ class CpuEngine:
             self.workers.each(lambda part: work(0, part, steps), parts)
         return costs.T
 
-    def place_moments(self, moments: ClassMoments, block: Block) -> tuple[list[Doubles], list[Doubles]]:
-        """What `Sorted` has as places and values, of one dataset whose class moments are known."""
-        mean, covariance, even = moments.mean, moments.covariance, moments.even
-        terms = _find_draws(block)[:, :-1].transpose(0, 2, 1)
-        within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - covariance[:, 0, 0])
-        variances = ((terms @ covariance) * terms).sum(axis=2) + terms[:, :, 0] ** 2 * within[:, None]
-        places = np.stack([(terms @ mean[:, :, None])[:, :, 0], np.sqrt(np.maximum(0.0, variances))], axis=2)
-        return [places], [np.column_stack([mean[:, 0], covariance[:, 0, 0] + mean[:, 0] ** 2, even])]
-
     def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
         out = np.empty((len(rows), len(edges) - 1), np.float32)
@@ -211,7 +200,7 @@ class CpuEngine:
 
     def _sort(self, layouts: list[Layout], here: slice, block: Block, means: list[Doubles]) -> Sorted:
         """Turn feature projections of every dataset into sorted data point projections."""
-        further = _find_draws(block)
+        further = block.further
         terms = [np.empty((len(block), len(layout.offsets) - 1)) for layout in layouts]
         counts = [len(block) if layout.moments else 0 for layout in layouts]
         places = [np.empty((count, further.shape[2], 2)) for count in counts]
@@ -290,13 +279,7 @@ def _list_shares(layouts: Sequence[Layout], summed: bool) -> list[_Share]:
 
 def _cut_rows(count: int, n_points: int, values: int = ITEM_VALUES) -> list[slice]:
     """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
-    size = -(-count // -(-count * n_points // values))  # all of about the same size
-    return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
-
-
-def _find_draws(block: Block) -> Doubles:
-    """What moments count by under the draws of a block, none where none were asked for."""
-    return np.empty((len(block), ORDERS + 2, 0)) if block.draws is None else block.draws
+    return cut_range(count, -(-count // -(-count * n_points // values)))  # all of about the same size
 
 
 def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, further: Doubles, start: int) -> None:

@@ -16,6 +16,7 @@ from sotdd.compute.kernels import couplings
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.rows import Overlaps, transport_rows
 from sotdd.compute.resampling import Marks, Plan, Side
+from sotdd.inputs.data import cut_range
 from sotdd.projections.moments import LabelTerms, Polynomials
 
 
@@ -92,5 +93,4 @@ def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:
 
 def _share_rows(count: int, wanted: int) -> list[slice]:
     """Cut ``count`` rows into about ``wanted`` shares."""
-    size = -(-count // min(wanted, count))
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    return cut_range(count, -(-count // min(wanted, count)))

@@ -20,7 +20,7 @@ from sotdd.compute.torch.rows import Affine, Along, Classes, Layout, Terms, copy
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.draws import BLOCK, ORDERS, Block
+from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import Turn, TurnedDirections
@@ -53,9 +53,8 @@ class Uploaded:
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
-        draws = np.empty((len(block), ORDERS + 2, 0)) if block.draws is None else block.draws
         theta, terms = _upload_directions(block.features, device), Terms.of(block.terms, device)
-        return cls(block, theta, terms, copy_array(draws, np.float64, device))
+        return cls(block, theta, terms, copy_array(block.further, np.float64, device))
 
 
 def _upload_directions(drawn: Drawn, device: torch.device) -> Along | None:

@@ -60,9 +60,9 @@ _LARGE_TURN = 64 * BLOCK
 _WORTH_PINNING = 1 << 20
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
-# Threads that draw, this one among them: without further draws of the label law, and with. More would keep the
-# interpreter from feeding the device.
-_DRAWING = 2, 3
+# Threads that draw, this one among them: turns, turns with further draws of the label law, and directions themselves.
+# More would keep the interpreter from feeding the device.
+_DRAWING = 2, 4, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ class TorchEngine:
         sort: bool = True,
     ) -> Iterator[Sorted]:
         """See every dataset through one chunk of projections after another, as the processor's engine does."""
-        self.workers.count = min(self._threads, _DRAWING[draws > 0])
+        self.workers.count = min(self._threads, _DRAWING[2 if projections.turn_size is None else draws > 0])
         coming, first = Draws(self.workers, projections, draws), _find_first(projections, self._chunk)
         coming.begin(slice(0, min(first, projections.n_projections)))  # while points go to the device
         layouts = self._lay_out(datasets, projections.scaler)

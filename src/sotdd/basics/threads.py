@@ -219,9 +219,7 @@ class Workers:
             self._here.busy = True
             for number in numbers:
                 try:
-                    if number < min(
-                        failures, default=len(all_items)
-                    ):  # what comes before a failure is done all the same
+                    if number < min(failures, default=len(all_items)):  # all that comes before the first is done
                         results[number] = function(all_items[number])
                 except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
                     failures[number] = error

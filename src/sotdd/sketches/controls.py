@@ -70,9 +70,8 @@ class PowerSums(Sums):
                 by_class = np.zeros((len(batch.classes), part.stop - part.start))
                 for block in batch.blocks():
                     points = scale_rows(batch.rows(block), self._projections.scaler, batch.name)
-                    norm_sums(
-                        points, batch.codes[block], lengths if part.start == 0 else lengths[:0], part.start, by_class
-                    )
+                    powers = lengths if part.start == 0 else lengths[:0]
+                    norm_sums(points, batch.codes[block], powers, np.uint64(part.start), by_class)
                 for label, total in zip(batch.classes, by_class, strict=True):
                     self.by_class[label]["totals"][part] += total
             self.whole["lengths"] += lengths

@@ -189,7 +189,7 @@ class PointSums:
     def add(self, points: Rows, block: slice) -> None:
         """Add the points of a block."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
-            norm_sums(points, self._data.codes[block], self._lengths, 0, self._by_class)
+            norm_sums(points, self._data.codes[block], self._lengths, np.uint64(0), self._by_class)
 
     @staticmethod
     def join(shares: Sequence[PointSums]) -> Doubles:

@@ -14,15 +14,16 @@ from sotdd.projections.draws import ORDERS
 
 
 @kernel
-def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, class_sums: Doubles) -> None:
+def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: np.uint64, class_sums: Doubles) -> None:
     """Add Σ |x|^2, Σ |x|^4, … over points (m, d) to ``powers``, and each point to its class's row of ``class_sums``.
 
-    Of the latter only the features from ``first`` on, as many as ``class_sums`` has.
+    Of the latter only the features from ``first`` on, a number without a sign, as many as ``class_sums`` has.
     """
+    last = first + np.uint64(class_sums.shape[1])
     for i in range(points.shape[0]):
         line, point, square = class_sums[codes[i]], points[i], 0.0
-        for j in range(line.size):
-            line[j] += np.float64(point[first + j])
+        for j in range(first, last):
+            line[j - first] += np.float64(point[j])
         if powers.size == 0:
             continue
         for j in range(point.size):  # by itself: how a loop that also writes adds up may depend on where arrays lie

@@ -220,7 +220,7 @@ def measure_pairs(
     label_names: NamesInDistance = "auto",
     rel_tol: float | None = None,
     max_projections: int = MOST,
-) -> tuple[dict[tuple[int, int], Distance], Recipe | None]:
+) -> tuple[dict[tuple[int, int], Distance], Projections | Recipe | None]:
     """Distances of some pairs of sources, by their numbers, and what they were measured through; None for peers, names.
 
     Where one of them is a sketch, all are seen through its projections; otherwise ``open_all`` opens them.
@@ -260,7 +260,7 @@ def measure_pairs(
         else:
             distances = {(0, 1): compare_to_tolerance(data, recipe, p, rel_tol, max_projections, progress, **how)}
     if named is None:
-        return distances, Recipe.of(recipe)
+        return distances, recipe
     return {pair: named.describe(found) for pair, found in distances.items()}, None
 
 

@@ -21,6 +21,7 @@ from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, MethodSettings, choose_given, measure_pairs
 from sotdd.projections.drawing import DRAWING, show_drawing
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.recipe import Recipe
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable
 
@@ -85,7 +86,7 @@ def pairwise(
         estimator=estimator,
     )  # fmt: skip
     paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
-    recipe = None if through is None else through.projections
+    recipe = through.projections if isinstance(through, Recipe) else through
     return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, {**asked, **settings}))
 
 

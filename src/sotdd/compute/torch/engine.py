@@ -62,7 +62,7 @@ _WORTH_PINNING = 1 << 20
 _AHEAD = 3
 # Threads that draw, this one among them: turns, turns with further draws of the label law, and directions themselves.
 # More would keep the interpreter from feeding the device.
-_DRAWING = 2, 4, 6
+_DRAWING = 2, 3, 6
 
 
 @dataclass(frozen=True, eq=False)

@@ -206,7 +206,7 @@ def group_rows(
             known[i] = 0.0
         even[0] = even[1] = even[2] = 0.0
         fits, width = terms.shape[1] > 0, _find_width(coefficients, line)
-        for c in range(offsets.size - 1):
+        for c in range(offsets.size - 1 if fits or values.shape[0] > 0 else 0):
             first, last = offsets[c], offsets[c + 1]
             _sum_powers(row, first, last, low, high, sums)
             if terms.shape[1] > 0:

@@ -72,8 +72,8 @@ def place_labels(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and deviation (B, J, 2) of projected points under draws of label terms, and what `Sorted` has as values.
 
-    From sums over each class of t, t², t⁴ and t⁶, then of t, …, t⁸ with t cut to ±cut, whose factorials ``inverse`` are
-    the inverse of; counted (B, 10, J) are what these count by.
+    From sums over each class of t, t², t⁴ and t⁶, then of t, …, t⁸ with t cut to ±cut; ``inverse`` (12,) holds 1 / k!
+    for their orders, and counted (B, 10, J) what they count by in each draw.
     """
     n_classes, n_draws = len(offsets) - 1, counted.shape[2]
     shapes = (n_classes, len(inverse)), (n_draws, 2), (5,)

@@ -291,16 +291,15 @@ def check_device(device: str | torch.device) -> torch.device:
 # ------------------------------------------------------------------ class moments, for control variates
 
 
-def place_labels(
-    rows: Rows, edges: torch.Tensor, cut: float, counted: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def place_labels(rows: Rows, edges: torch.Tensor, cut: float, counted: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """What `Sorted` has as places (B, J, 2) and values (B, 5), from what moments count by in draws, (B, 10, J).
 
     The twin of what ``group_rows`` of the compiled loops does.
     """
     counts = edges.diff()
     shares = (counts / counts.sum()).to(torch.float64)
-    width = (0 if fused.available(rows) else rows.shape[1]) + ORDERS * len(counts)
+    wide = 0 if fused.available(rows) else rows.shape[1] + counted.shape[2] * len(counts)
+    width = wide + ORDERS * len(counts)
     size, found = max(1, _SUMMARISED // width), []  # some rows at a time: float64 copies stay small
     for some, drawn in zip(torch.split(rows, size), torch.split(counted, size), strict=True):
         if fused.available(rows):
@@ -316,8 +315,7 @@ def place_labels(
         variances += terms[:, 0].square() * within[:, None]
         places = torch.stack([(mean[:, None] @ terms)[:, 0], variances.sqrt()], dim=2)
         found.append((places, torch.column_stack([mean[:, 0], between + mean[:, 0].square(), even])))
-    places, values = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
-    return places, values
+    return tuple(torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
 
 
 @cache

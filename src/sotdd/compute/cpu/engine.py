@@ -62,8 +62,8 @@ _Item = TypeVar("_Item")
 
 # Rows are finished in about this many pieces per thread, of no more than so many values.
 _ITEMS, _MOST_VALUES = 4, 1 << 20
-# Where classes have no more points than this, polynomials take less time than sums of powers that nobody else needs.
-_FEW_OF_A_CLASS = 64
+# So many classes of so few points each take less time by their polynomials than by powers that nobody else needs.
+_MANY_CLASSES, _FEW_POINTS = 256, 64
 
 
 class CpuEngine:
@@ -290,8 +290,8 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
     rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
-    n = rows.shape[1]
-    fused = isinstance(drawn, Polynomials) and (layout.moments or n > _FEW_OF_A_CLASS * terms.shape[1])
+    n, many = rows.shape[1], terms.shape[1] >= _MANY_CLASSES and not layout.moments
+    fused = isinstance(drawn, Polynomials) and not (many and n <= _FEW_POINTS * terms.shape[1])
     spare = [np.empty(size) for size in (n, 90, 15, 9 * moment_kernels.ROOM)]
     moment_kernels.group_rows(
         rows, layout.order, layout.offsets.view(np.uint64), drawn.limit, further[part], drawn.weights[part],

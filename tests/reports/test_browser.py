@@ -124,6 +124,9 @@ def test_a_report_by_mouse_and_by_keyboard(opened, report):
     # One pair is shown, the nearest at first; a click on a cell chooses another, and so do keys.
     shown = page.locator(".pair:visible h2")
     assert shown.all_inner_texts() == ["ours and theirs"]
+    for cell in page.locator("td:has(.meter):visible").all():  # bars are as long as their shares, of 40 pixels
+        width = cell.evaluate("cell => cell.firstChild.getBoundingClientRect().width")
+        assert width == pytest.approx(0.4 * float(cell.inner_text().rstrip("%")), abs=0.3)
     rows = page.locator(".pair:visible table.heat tbody tr").all()
     drawn = [[float(cell.inner_text()) for cell in row.locator("td").all()] for row in rows]
     np.testing.assert_allclose(np.array(drawn), why.by_class.distances, rtol=6e-3)

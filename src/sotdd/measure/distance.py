@@ -242,18 +242,16 @@ def measure_pairs(
         distances = compare_sketches(sources, pairs, p, estimator=estimator, device=device, progress=progress)
         return distances, sketch.through
     reading, settings = split_reading(settings)
+    data = open_all(**reading)
+    if method not in _BLIND_TO_LABELS:
+        refuse_half_labelled(data)
     if method != "sotdd":
-        data = open_all(**reading)
-        if method not in _BLIND_TO_LABELS:
-            refuse_half_labelled(data)
         return _measure_by_peer(method, data, pairs, p, settings, given, device, progress), None
     chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
     if rel_tol is not None and projections is not None:
         raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
     how: dict[str, Any] = {"device": device, "n_splits": n_splits, "estimator": chosen}
-    with Workers():  # the same for opening, fitting and comparing
-        data = open_all(**reading)
-        refuse_half_labelled(data)
+    with Workers():  # the same for fitting and comparing
         named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
         if rel_tol is None:
             distances = compare(data, pairs, recipe, p, progress, halves=len(data) > 2, **how)

@@ -131,8 +131,8 @@ def test_the_share_of_gaps_counts_and_means_are_pooled(rng):
     reference = sotdd.DriftReference.fit(holes[0])
     assert not reference.test(holes[1].iloc[:300], n_permutations=99).rejects(0.01)
     lacking = sotdd.DriftReference.fit(one).open_batch(holes[1])
-    assert lacking.origin.rows_lost == holes[1]["u"].isna().sum()
-    assert lacking.remarks[-1].kind == "gaps not in reference"
+    np.testing.assert_array_equal(lacking.origin.gaps["u"], holes[1]["u"].isna())
+    assert lacking.remarks[-1].kind == "values filled"
 
 
 def test_missing_flags_categories_and_labels():
@@ -196,8 +196,7 @@ def test_a_category_that_is_something_else_in_one_table(rng):
         assert shares.mean(axis=0).tolist() == [0, 0, 1]
         assert str(opened[place].judged) == "judged 2 of 2 columns"
     reference = sotdd.DriftReference.fit(frame, n_projections=16)
-    batch = reference.open_batch(empty)
-    assert (batch.features[:, 1:].max(), batch.origin.rows_lost) == (0, 90)
+    assert reference.open_batch(empty).origin.missing["kind"].all()
     with pytest.raises(SotddError, match=r"'kind' .* holds numbers in dataset 'batch'"):
         reference.open_batch(numbers)
     text = frame.assign(kind=[f"note {k}" for k in range(90)])  # in one of them, so it is left out of both
@@ -389,3 +388,126 @@ def test_a_scaler_goes_by_name(frame, rng):
     np.testing.assert_array_equal(again.scaler.scale, scaler.scale[[2, 0, 1]])
     with pytest.raises(SotddError, match=r"scaler .*'pay' .*'income'"):
         sotdd.distance(*[frame.rename(columns={"income": "pay"})] * 2, scale=scaler)
+
+
+@pytest.fixture
+def short_look(monkeypatch):
+    """Columns are judged by their first hundred rows or so."""
+    monkeypatch.setattr("sotdd.inputs.loaders.tables.LOOK_ROWS", 100)
+    monkeypatch.setattr("sotdd.inputs.loaders.files._BATCH_ROWS", 60)
+    monkeypatch.setattr("sotdd.inputs.loaders.files._BLOCK_BYTES", 3000)
+
+
+def decode(data, column):
+    category = data.origin.categories[column]
+    return [None if code < 0 else category.values[code] for code in category.codes]
+
+
+def test_values_that_come_after_the_first_rows_keep_their_names(folder, short_look, rng):
+    late = [f"late {k}" for k in range(1500)]
+    frame = pd.DataFrame({
+        "x": rng.normal(size=5000), "city": ["Rome", "Oslo", "Bonn", None] * 500 + late * 2,
+        "sign": ["+", "-"] * 75 + ["-", "x"] * 2425, "yes": ["yes", "no"] * 2000 + ["maybe", "no"] * 500, "label": 0,
+    })  # fmt: skip
+    frame.to_parquet("t.parquet", row_group_size=40)
+    frame.to_csv("t.csv", index=False)
+    frame.astype({"city": "category"}).to_parquet("coded.parquet", row_group_size=40)
+    for source in ("t.parquet", "t.csv", "coded.parquet"):
+        opened = open_dataset(source)
+        for column in ("city", "sign", "yes"):
+            assert decode(opened, column) == [None if pd.isna(one) else one for one in frame[column]]
+        assert len(opened.origin.categories["city"].values) == 1503
+        assert opened.features[:, opened.columns.index("city=other")].sum() == 3000 - 2 * 17  # beyond the first twenty
+        assert {"yes=maybe", "yes=no", "yes=yes"} <= {*opened.columns}
+    assert "yes" in open_dataset("t.parquet", one_hot=False).columns  # where nothing else is a category
+    # The same rows in another order are the same data.
+    turned = frame.iloc[::-1]
+    turned.to_parquet("turned.parquet", row_group_size=40)
+    one, other = sotdd.inputs.open_pair(*(f"{name}.parquet::features=x+city+sign+yes" for name in ("t", "turned")))
+    np.testing.assert_array_equal(one.features, other.features[::-1])
+
+
+def test_what_is_known_of_columns_that_are_no_features(folder, short_look):
+    n = 500
+    frame = pd.DataFrame({
+        "x": np.arange(n) / 3, "id": 7, "note": ["n/a"] * n, "told": [f"note {k}" for k in range(n)],
+        "day": pd.date_range("2024-02-01", periods=n, freq="h"), "fixed": pd.Timestamp("2024-02-01"),
+        "secret": 1.0, "person": np.arange(n) // 2, "label": 0,
+    })  # fmt: skip
+    frame.to_parquet("t.parquet", row_group_size=90)
+    frame.to_csv("t.csv", index=False)
+    for source in ("t.parquet", "t.csv", frame):
+        opened = open_dataset(source, exclude="sec*", groups="person", max_points=50)
+        left_out = opened.origin.left_out
+        assert {title: one.why for title, one in left_out.items()} == {
+            "id": "id", "note": "empty", "told": "free text", "day": "date", "fixed": "date"
+        }  # fmt: skip
+        assert (left_out["id"].constant, left_out["told"].constant, left_out["day"].constant) == ("7", None, None)
+        assert left_out["fixed"].constant.startswith("2024-02-01")
+        assert (left_out["day"].first, left_out["day"].last) == ("2024-02-01", "2024-02-21T19:00")
+        assert opened.schema.kinds == {"x": "number"}
+        assert (opened.schema.unread, opened.schema.label, opened.schema.groups) == (("secret",), "label", "person")
+        assert {*opened.schema.names} == {*frame.columns}
+        only = open_dataset(source, features="x")
+        assert {*only.schema.unread} == {*frame.columns} - {"x", "label"}
+    assert open_dataset((np.zeros((3, 2)), [0, 1, 1])).schema is None
+
+
+HOSTILE = ("a=b", "a", "a=b=c", "age is missing", "income is missing", "x*", "[z]", "?", "q=other")
+
+
+def test_names_that_look_like_features_are_names(folder, rng):
+    frame = pd.DataFrame({name: rng.normal(size=60) for name in HOSTILE}).assign(label=0)
+    frame["a"], frame["q=other"] = ["v", "w=x"] * 30, ["other", "b=c", None] * 20
+    frame.loc[3, "[z]"] = np.nan
+    frame.to_csv("t.csv", index=False)
+    for source in (frame, "t.csv"):
+        opened = open_dataset(source)
+        assert opened.table == HOSTILE
+        assert {name for name, kind in opened.schema.kinds.items() if kind == "category"} == {"a", "q=other"}
+        again = sotdd.inputs.opening.open_alike(source, opened.schema)
+        assert again.columns == opened.columns
+        np.testing.assert_array_equal(again.features, opened.features)
+    for name in HOSTILE:
+        with pytest.raises(SotddError) as caught:
+            sotdd.inputs.opening.open_alike(frame.drop(columns=name), opened.schema)
+        assert caught.value.remarks == (Remark("dropped columns", columns=(name,)),)
+
+
+def test_errors_say_which_columns_as_facts(folder, rng):
+    frame = pd.DataFrame({"x": rng.normal(size=90), "kind": ["u", "v", "w"] * 30, "label": 0})
+    text, numbers = frame.assign(x="forty"), frame.assign(kind=frame["x"])
+    dates = frame.assign(x=pd.date_range("2024-01-01", periods=90))
+    cases = [
+        (lambda: open_dataset(frame, features=["kind=u", "size"]), "dropped columns", {"columns": ("size",)}),
+        (lambda: open_dataset(frame, features=["size=u is missing"]), "dropped columns", {"columns": ("size",)}),
+        (lambda: open_dataset(frame, label="class"), "dropped columns", {"columns": ("class",)}),
+        (lambda: open_dataset(dates, features=["x"]), "retyped column", {"column": "x", "before": "", "after": "date"}),
+        (lambda: sotdd.inputs.open_pair(frame, frame.drop(columns="kind")), "dropped columns", {"columns": ("kind",)}),
+        (lambda: sotdd.inputs.open_pair(frame, frame.assign(new=1)), "extra columns", {"columns": ("new",)}),
+        (lambda: sotdd.inputs.open_pair(frame, text), "retyped column",
+         {"before": "numbers", "after": "free text", "value": "forty", "row": 0}),
+        (lambda: sotdd.inputs.open_pair(frame, numbers), "retyped column",
+         {"before": "categories", "after": "numbers"}),
+    ]  # fmt: skip
+    for call, kind, facts in cases:
+        with pytest.raises(SotddError) as caught:
+            call()
+        [remark] = caught.value.remarks
+        assert remark.kind == kind
+        assert facts.items() <= remark.facts.items()
+        assert remark.about in ("", "b")
+
+
+def test_two_opposites_are_numbers_beside_numbers(rng):
+    truth = pd.array([True, None, False, True, True], "boolean")
+    words, x = ["yes", "no", None, "no", "yes"], rng.normal(size=5)
+    one, other = (pd.DataFrame({"x": x, "flag": flag, "label": 0}) for flag in (truth, words))
+    for pair, place in (((one, other), 1), ((other, one), 0)):
+        opened = sotdd.inputs.open_pair(*pair)
+        assert all(data.columns == ("x", "flag", "flag is missing") for data in opened)
+        assert all(data.schema.kinds == {"x": "number", "flag": "number"} for data in opened)
+        mean = (3 + 2) / (4 + 4)
+        np.testing.assert_allclose(opened[place].features[:, 1], [1, 0, mean, 0, 1])
+        np.testing.assert_allclose(opened[1 - place].features[:, 1], [1, mean, 0, 1, 1])
+    assert sotdd.inputs.open_pair(other, other)[0].schema.kinds["flag"] == "flag"

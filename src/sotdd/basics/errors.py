@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 
-from sotdd.basics.remarks import Naming, in_python
+from sotdd.basics.remarks import Naming, Remarks, in_python
 from sotdd.basics.text import one_line
 
 
@@ -30,6 +30,8 @@ class SotddError(ValueError):
     SotddError("the features are too large for float32: use scale='pooled'.")
     >>> SotddError("'b' has no column 'age', unlike 'a': choose others", by=("features", "exclude"))
     SotddError("'b' has no column 'age', unlike 'a': choose others by features or exclude.")
+
+    So is what it found out about the columns of a table, as ``remarks``.
     """
 
     def __init__(
@@ -39,11 +41,13 @@ class SotddError(ValueError):
         setting: str | None = None,
         use: Mapping[str, object] | None = None,
         by: Sequence[str] = (),
+        remarks: Remarks = (),
     ) -> None:
         self.message: object = message
         self.setting: str | None = setting
         self.use: Mapping[str, object] | None = use
         self.by: Sequence[str] = by
+        self.remarks: Remarks = remarks
         super().__init__(self.say(in_python))
 
     def say(self, naming: Naming) -> str:

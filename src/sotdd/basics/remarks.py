@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from sotdd.basics.text import join_names, one_line, say_count, show
+from sotdd.basics.text import join_names, one_line, quote, say_count, show
 
 
 class Naming(Protocol):
@@ -128,6 +128,24 @@ def _say_dependent(naming: Naming) -> str:
     return f"if rows belong together, say so by {naming('groups')} or {naming('blocks')}, or p-values are too small"
 
 
+def _join_columns(columns: Iterable[str]) -> str:
+    return join_names([column or "a column without a name" for column in columns])
+
+
+def _retyped(
+    naming: Naming, column: str, before: str, after: str, value: str | None = None, row: int | None = None
+) -> str:
+    several = {"id": "ids", "date": "dates", "list": "lists", "image": "images", "empty": "no values"}
+    held, expected = (several.get(why, say_why(why)) for why in (after, before))
+    example = "" if value is None or row is None else f", such as {quote(value)} in row {row:,}"
+    return f"column {quote(column)} holds {held}{example}" + (f"; the reference has {expected}" if before else "")
+
+
+def _dates_moved(naming: Naming, column: str, before: Sequence[str], after: Sequence[str]) -> str:
+    spans = [first if first == last else f"{first} to {last}" for first, last in (after, before)]
+    return f"dates in column {quote(column)} are {spans[0]}; the reference has {spans[1]}"
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share < 0.995 else "nearly all"
 
@@ -168,7 +186,25 @@ SENTENCES: dict[str, Callable[..., str]] = {
         f"values of {whole!r} go up to 255 and those of {fractions!r} up to 1: divide the former by 255 if both are "
         "images"
     ),
-    "sampled": lambda naming, taken, n_points, name: f"{taken:,} of the {n_points:,} points of {name!r} were sampled",
+    "sampled": lambda naming, taken, n_points, name="": (
+        f"{taken:,} of the {n_points:,} points{f' of {name!r}' if name else ''} were sampled"
+    ),
+    # What changed in a table, apart from how its values are distributed.
+    "extra columns": lambda naming, columns: f"columns that the reference does not have: {_join_columns(columns)}",
+    "dropped columns": lambda naming, columns: f"columns of the reference that are missing: {_join_columns(columns)}",
+    "emptied columns": lambda naming, columns: f"columns that have become empty: {_join_columns(columns)}",
+    "retyped column": _retyped,
+    "constant column": lambda naming, column, value: (
+        f"column {quote(column)} has become constant: every value is {quote(value)}"
+    ),
+    "dates moved": _dates_moved,
+    "more rows repeat": lambda naming, repeated, rows, before, before_rows: (
+        f"{repeated:,} of {say_count(rows, 'row')} repeat others exactly; the reference has "
+        f"{before:,} of {before_rows:,}"
+    ),
+    "rows of reference": lambda naming, found, rows: (
+        f"{found:,} of {say_count(rows, 'row')} stand in the reference too, equal in every column"
+    ),
     # How features were scaled.
     "one feature": lambda naming, feature, share: (
         f"{feature} carries {_percent(share)} of the spread: {naming('scale', 'features')} weighs all alike"

@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import join_names, say_count
-from sotdd.inputs.data import IS_MISSING, MISSING, OTHER, UNKNOWN, Category, LabelledData, LeftOut, Names, same_features
+from sotdd.inputs.data import (
+    IS_MISSING,
+    MISSING,
+    OTHER,
+    Category,
+    LabelledData,
+    LeftOut,
+    Names,
+    remark_retyped,
+    same_features,
+)
 from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.streamed import Features, Rows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
@@ -53,9 +63,10 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     >>> match_columns([a, b])[1].features
     array([[1., 2.]])
     """
-    tables = {data: data.table for data in datasets if data.columns is not None}
-    if len(tables) < 2:
+    if sum(data.columns is not None for data in datasets) < 2:
         return list(datasets)
+    datasets = _count_flags(datasets)
+    tables = {data: data.table for data in datasets if data.columns is not None}
     first = next(iter(tables))
     used = {column for table in tables.values() for column in table}
     dropped: dict[str, LeftOut] = {}  # free text in one dataset, and categories in all others
@@ -65,13 +76,35 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
                 continue
             users = [user for user, table in tables.items() if column in table]
             if left.why != "free text" or any(column not in user.origin.categories for user in users):
-                raise _other_kind(column, f"dataset {users[0].name!r}", data, left)
+                kind = "categories" if column in users[0].origin.categories else "numbers"
+                raise _other_kind(column, f"dataset {users[0].name!r}", kind, data, left)
             dropped[column] = left
     columns = [*tables[first], *(column for column in first.origin.left_out if column in used)]
-    features = list_features([column for column in dict.fromkeys(columns) if column not in dropped], [*tables])
+    columns = [column for column in dict.fromkeys(columns) if column not in dropped]
+    for data, table in tables.items():
+        empty = (column for column in columns if column in data.origin.left_out and column not in table)
+        own = (*(column for column in table if column not in dropped), *empty)
+        find_places(tuple(columns), own, f"dataset {data.name!r}", f"dataset {first.name!r}", data.name)
+    features = list_features(columns, [*tables])
     lacking = {name.removesuffix(IS_MISSING) for name in features if name.endswith(IS_MISSING)}
     centre = np.array([_find_mean(name, [*tables]) if name in lacking else np.nan for name in features])
     return [order_columns(_leave_out(data, dropped), features, f"dataset {first.name!r}", centre) for data in datasets]
+
+
+def _count_flags(datasets: Sequence[LabelledData]) -> list[LabelledData]:
+    """The datasets with two opposites, such as yes and no, as 1 and 0 where another one has numbers."""
+    numbers = {column for data in datasets for column in data.table if column not in data.origin.categories}
+    result = []
+    for data in datasets:
+        origin = data.origin
+        flags = {name: one for name, one in origin.categories.items() if one.flag is not None and name in numbers}
+        if flags:
+            categories = {name: one for name, one in origin.categories.items() if name not in flags}
+            gaps = {**origin.gaps, **{name: one.codes == MISSING for name, one in flags.items()}}
+            gaps = {name: mask for name, mask in gaps.items() if mask.any()}
+            origin = replace(origin, categories=categories, gaps=gaps, numbers=(*origin.numbers, *flags))
+        result.append(replace(data, origin=origin) if flags else data)
+    return result
 
 
 def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledData:
@@ -95,7 +128,10 @@ def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> N
             features.append(column)
         elif column in numbers:
             other, one = next(iter(categories.items()))
-            raise _other_kind(column, f"dataset {numbers[column].name!r}", other, one.number)
+            number, order = numbers[column], list(datasets)
+            if order.index(other) < order.index(number):
+                raise _other_kind(column, f"dataset {other.name!r}", "categories", number, LeftOut("numbers"))
+            raise _other_kind(column, f"dataset {number.name!r}", "numbers", other, one.number or LeftOut("categories"))
         else:
             features += [f"{column}={value}" for value in _list_values([*categories.values()])]
         if column in lacking:
@@ -110,8 +146,7 @@ def _list_values(categories: Sequence[Category]) -> list[str]:
         counts.update(one.count_values())
     present = sorted(counts, key=lambda value: (-counts[value], value))
     most = max(one.most for one in categories)
-    pooled = len(present) > most or any((one.codes == UNKNOWN).any() for one in categories)
-    return sorted(present[:most]) + ([OTHER] if pooled else [])
+    return sorted(present[:most]) + ([OTHER] if len(present) > most else [])
 
 
 def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | None = None) -> LabelledData:
@@ -120,22 +155,20 @@ def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | No
     Values that are missing become the ``centre`` (d,) of their feature. What is not in the table is zero.
     """
     origin, n_points = data.origin, data.n_points
-    own = {name: place for place, name in enumerate(data.columns or ())}
+    own, known = {name: place for place, name in enumerate(data.columns or ())}, set(columns)
     made = data.find_columns(columns)
     marked = [column for name, column in zip(columns, made, strict=True) if name == f"{column}{IS_MISSING}"]
     nowhere = {column: np.full(n_points, column in origin.left_out) for column in marked}
     gaps = {column: mask for column, mask in {**nowhere, **origin.gaps}.items() if column not in origin.categories}
     order = np.full(len(columns), -1)
-    marks: dict[int, tuple[NDArray[Any], list[Any]]] = {}
+    marks: dict[int, tuple[NDArray[Any], NDArray[np.bool_]]] = {}
     fills: dict[int, tuple[NDArray[np.bool_], float]] = {}
     for place, (name, column) in enumerate(zip(columns, made, strict=True)):
         if column in origin.categories:
-            marks[place] = (
-                origin.categories[column].codes,
-                _find_codes(origin.categories[column], column, name, columns),
-            )
+            category = origin.categories[column]
+            marks[place] = category.codes, _mark_codes(category, column, name, known)
         elif name != column and column in gaps:
-            marks[place] = gaps[column], [True] if name == f"{column}{IS_MISSING}" else []
+            marks[place] = gaps[column].astype(np.int8), np.array([False, name == f"{column}{IS_MISSING}"])
         else:
             order[place] = own.get(name, -1)
             if name in gaps and centre is not None and np.isfinite(centre[place]):
@@ -147,8 +180,8 @@ def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | No
         source = np.asarray(data.features[rows])
         block = np.zeros((len(source), len(columns)), dtype)
         block[:, order >= 0] = source[:, taken]
-        for place, (codes, wanted) in marks.items():
-            block[:, place] = np.isin(codes[rows], wanted)
+        for place, (codes, is_marked) in marks.items():
+            block[:, place] = is_marked[codes[rows]]
         for place, (mask, mean) in fills.items():
             block[mask[rows], place] = mean
         return block
@@ -163,15 +196,19 @@ def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | No
     return replace(data, features=features, columns=columns, origin=replace(origin, gaps=gaps))
 
 
-def _find_codes(category: Category, column: str, name: str, columns: Names) -> list[int]:
-    """The codes of a category that a feature marks."""
-    codes = {f"{column}={value}": code for code, value in enumerate(category.values)}
+def _mark_codes(category: Category, column: str, name: str, features: Collection[str]) -> NDArray[np.bool_]:
+    """Which codes of a category a feature marks; the last entry, which -1 reads, is that of values that are missing."""
+    marks = np.zeros(len(category.values) + 1, bool)
     if name == f"{column}{IS_MISSING}":
-        return [MISSING]
-    if name == f"{column}={OTHER}":
-        return [UNKNOWN, *(code for value, code in codes.items() if value not in columns or value == name)]
-    wanted = f"{column}={category.flag}" if name == column else name
-    return [codes[wanted]] if wanted in codes else []
+        marks[-1] = True
+    elif name == f"{column}={OTHER}":
+        others = (value == OTHER or f"{column}={value}" not in features for value in category.values)
+        marks[:-1] = np.fromiter(others, bool, len(category.values))
+    else:
+        value = category.flag if name == column else name[len(column) + 1 :]
+        if value in category.places:
+            marks[category.places[value]] = True
+    return marks
 
 
 def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
@@ -192,9 +229,11 @@ def drop_columns(data: LabelledData, columns: Collection[str]) -> LabelledData:
     """A table without some of its columns."""
     own = data.columns or ()
     kept = tuple(name for name, column in zip(own, data.find_columns(own), strict=True) if column not in columns)
-    categories = {name: one for name, one in data.origin.categories.items() if name not in columns}
-    gaps = {name: mask for name, mask in data.origin.gaps.items() if name not in columns}
-    return arrange(replace(data, origin=replace(data.origin, categories=categories, gaps=gaps)), kept)
+    origin = data.origin
+    categories = {name: one for name, one in origin.categories.items() if name not in columns}
+    gaps = {name: mask for name, mask in origin.gaps.items() if name not in columns}
+    numbers = tuple(name for name in origin.numbers if name not in columns)
+    return arrange(replace(data, origin=replace(origin, categories=categories, gaps=gaps, numbers=numbers)), kept)
 
 
 def order_columns(
@@ -238,13 +277,13 @@ def _refuse_other_kind(name: str, column: str, data: LabelledData, owner: str) -
     """Refuse a table whose column holds something else than what a feature is made of."""
     left, category = data.origin.left_out.get(column), data.origin.categories.get(column)
     if left is not None and left.why != "empty" and column not in (data.columns or ()):
-        raise _other_kind(column, owner, data, left)
+        raise _other_kind(column, owner, "numbers" if name == column else "categories", data, left)
     if category is not None and name == column and category.flag is None:
-        raise _other_kind(column, owner, data, category.number)
+        raise _other_kind(column, owner, "numbers", data, category.number or LeftOut("categories"))
     is_value = category is None and left is None and name not in (column, f"{column}{IS_MISSING}")
     is_empty = data.origin.gaps.get(column, np.zeros(1)).all()
     if is_value and not is_empty and column in (data.columns or ()):
-        raise _other_kind(column, owner, data, None)
+        raise _other_kind(column, owner, "categories", data, LeftOut("numbers"))
 
 
 def count_gaps(masks: Mapping[str, NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], dict[str, Any]]:
@@ -254,26 +293,31 @@ def count_gaps(masks: Mapping[str, NDArray[np.bool_]]) -> tuple[NDArray[np.bool_
     return rows, {"rows": int(np.count_nonzero(rows)), "n_points": len(rows), "columns": columns}
 
 
-def find_places(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
+def find_places(wanted: Names, own: Names, who: str, owner: str, name: str = "") -> list[int]:
     """The position of each wanted column among the ``own`` columns of ``who``; refuse other names."""
     positions = {column: position for position, column in enumerate(own)}
-    missing = [repr(column) for column in wanted if column not in positions]
+    missing = tuple(column for column in wanted if column not in positions)
     known = set(wanted)
-    extra = [repr(column) for column in own if column not in known]
+    extra = tuple(column for column in own if column not in known)
     if missing or extra:
-        has = [f"has no column {join_names(missing, _SHOWN)}"] if missing else []
-        has += [f"has {join_names(extra, _SHOWN)}"] if extra else []
-        said = f"{who} {' and '.join(has)}, unlike {owner}"
-        raise SotddError(f"{said}: give both the same columns, by renaming them or", by=("features",))
+        has = [f"has no column {join_names([*map(repr, missing)], _SHOWN)}"] if missing else []
+        has += [f"has {join_names([*map(repr, extra)], _SHOWN)}"] if extra else []
+        said = f"{who} {' and '.join(has)}, unlike {owner}: give both the same columns, by renaming them or"
+        found = {"dropped columns": missing, "extra columns": extra}
+        remarks = tuple(Remark(kind, name, columns=columns) for kind, columns in found.items() if columns)
+        raise SotddError(said, by=("features",), remarks=remarks)
     return [positions[column] for column in wanted]
 
 
-def _other_kind(column: str, owner: str, other: LabelledData, left: LeftOut | None) -> SotddError:
-    """The error for a column that holds something else in one dataset; None for numbers."""
-    why = "numbers" if left is None else left.why
-    example = "" if left is None or left.value is None else f" such as {left.value!r} in row {left.row:,}"
-    found = f"column {column!r} is a feature of {owner} but holds {why}{example} in dataset {other.name!r}"
-    return SotddError(f"{found}: leave it out, or say what means nothing,", by=("exclude", "na_values"))
+def _other_kind(column: str, owner: str, kind: str, other: LabelledData, left: LeftOut) -> SotddError:
+    """The error for a column that holds something else in one dataset than this ``kind``, as in the owner."""
+    example = "" if left.value is None else f" such as {left.value!r} in row {left.row:,}"
+    found = f"column {column!r} is a feature of {owner} but holds {left.why}{example} in dataset {other.name!r}"
+    return SotddError(
+        f"{found}: leave it out, or say what means nothing,",
+        by=("exclude", "na_values"),
+        remarks=(remark_retyped(column, kind, left, other.name),),
+    )
 
 
 def remark_positions(sides: Sequence[LabelledData], columns: Names | None) -> Remarks:

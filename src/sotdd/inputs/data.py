@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise as neighbours
 from os import PathLike
 from typing import Any, Literal, Protocol, TypeAlias
@@ -12,14 +13,13 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import Received, check_name, describe, first_line
+from sotdd.basics.checks import Received, check_name
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
+from sotdd.inputs.features import check_features, features_and_labels, take_rows
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.sparse import SparseRows, is_sparse
-from sotdd.inputs.streamed import Features, StreamedFeatures
-from sotdd.inputs.tensors import DeviceFeatures, from_tensor, is_tensor
+from sotdd.inputs.streamed import Features
 
 
 class Indexed(Protocol):
@@ -43,21 +43,72 @@ _CLASS_BYTES = 64 << 20
 Names = tuple[str, ...]
 
 # What a column holds that is left out.
-Why: TypeAlias = Literal["id", "date", "free text", "list", "image", "empty", "other"]
+Why: TypeAlias = Literal["id", "date", "free text", "list", "image", "empty", "other", "numbers", "categories"]
 
 # The values of a category beyond the most frequent are one feature of this name.
 OTHER = "other"
-# In codes of a category: a value that is missing, and one that was not known when codes were given.
-MISSING, UNKNOWN = -1, -2
+# In codes of a category: a value that is missing.
+MISSING = -1
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Why a column of a table is no feature: what it holds, and a value of it with its row, where there is one."""
+    """Why a column of a table is no feature, and what is known of it.
+
+    Attributes
+    ----------
+    why, value, row
+        What it holds, and a value of it with its row, where there is one.
+    constant
+        The only value in the first rows; None where there are several, or none.
+    first, last
+        Of dates, the range in all rows, as in ISO 8601.
+    """
 
     why: Why
     value: str | None = None
     row: int | None = None
+    constant: str | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+# What a column that is a feature holds; a flag is one of two opposites, such as yes and no.
+ColumnKind: TypeAlias = Literal["number", "flag", "category"]
+KINDS: Mapping[ColumnKind, str] = {"number": "numbers", "flag": "truth values", "category": "categories"}
+
+
+def remark_retyped(column: str, before: str, left: LeftOut, about: str = "") -> Remark:
+    """The remark on a column that holds something else than before, with a value of it."""
+    return Remark("retyped column", about, column=column, before=before, after=left.why, value=left.value, row=left.row)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the columns of a table are, so that another table is read alike and compared with it.
+
+    Attributes
+    ----------
+    kinds
+        The columns that features are made of, and what they hold.
+    left_out
+        The columns that are no features, and why.
+    unread
+        The columns that were not asked for.
+    label, groups
+        The columns of labels and of groups, where there are any.
+    """
+
+    kinds: Mapping[str, ColumnKind]
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    unread: Names = ()
+    label: str | None = None
+    groups: str | None = None
+
+    @property
+    def names(self) -> Names:
+        """All columns that are known."""
+        return (*self.kinds, *self.left_out, *self.unread, *filter(None, dict.fromkeys([self.label, self.groups])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +118,9 @@ class Category:
     Attributes
     ----------
     values
-        The distinct values, the most frequent first.
+        The distinct values: the most frequent of the first rows first, then others as they came.
     codes
-        (n,) for every row the number of its value, `MISSING` or `UNKNOWN`.
+        (n,) for every row the number of its value, or `MISSING`.
     most
         So many values become features; the rest are one.
     flag, number
@@ -81,6 +132,11 @@ class Category:
     most: int
     flag: str | None = None
     number: LeftOut | None = None
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The number of each value."""
+        return {value: code for code, value in enumerate(self.values)}
 
     def count_values(self) -> dict[str, int]:
         """The values that there are, and how often."""
@@ -120,6 +176,12 @@ class Origin:
     rows_lost, rows_read
         How many rows were left out, or could not be judged whole, for a missing value or label, and how many there
         were; zero where none was.
+    rows_seen
+        How many rows the source has, of which a sample may have been taken; 0 where that is not known.
+    numbers, unread
+        Of a table, the columns of numbers, and those that were not asked for.
+    label_column, group_column
+        Of a table, the columns of labels and of groups, where there are any.
     """
 
     labelled: bool = True
@@ -131,6 +193,11 @@ class Origin:
     groups: NDArray[np.int64] | None = None
     rows_lost: int = 0
     rows_read: int = 0
+    rows_seen: int = 0
+    numbers: Names = ()
+    unread: Names = ()
+    label_column: str | None = None
+    group_column: str | None = None
 
     @property
     def said(self) -> Remarks:
@@ -164,31 +231,8 @@ IS_MISSING = " is missing"
 PLAIN = Origin()
 
 
-class Classified:
-    """Points whose classes are known: the labels, and the index of every point's label among them."""
-
-    classes: tuple[Hashable, ...]
-    codes: NDArray[np.integer]
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """How many points each class has."""
-        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """(C + 1,) where the classes lie once points are grouped by class."""
-        return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
-
-    def group(self) -> NDArray[np.int64]:
-        """The points (n,) class by class, those of a class in their own order."""
-        # Two bytes are sorted by digits, ten times as fast.
-        narrow = self.codes.astype(np.uint16) if len(self.classes) <= 1 << 16 else self.codes
-        return np.argsort(narrow, kind="stable")
-
-
 @dataclass(frozen=True, eq=False)
-class LabelledData(Classified, Received):
+class LabelledData(Received):
     """Features and labels that were checked and belong together; the features stay where they are.
 
     Attributes
@@ -267,7 +311,8 @@ class LabelledData(Classified, Received):
             return None
         table = self.table
         return Remark("columns judged", columns=table, left_out={
-            column: asdict(left) for column, left in self.origin.left_out.items() if column not in table
+            column: {"why": left.why, "value": left.value, "row": left.row}
+            for column, left in self.origin.left_out.items() if column not in table
         })  # fmt: skip
 
     @property
@@ -275,16 +320,35 @@ class LabelledData(Classified, Received):
         """The columns of the table that features are made of; none where there is no table."""
         return tuple(dict.fromkeys(self.find_columns(self.columns or ())))
 
+    @property
+    def schema(self) -> Schema | None:
+        """What the columns of the table are; None where there is no table."""
+        if self.columns is None:
+            return None
+        origin, kinds = self.origin, dict[str, ColumnKind]()
+        for column in self.table:
+            category = origin.categories.get(column)
+            if category is not None:
+                kinds[column] = "category" if category.flag is None else "flag"
+            elif column in self.columns:  # one that is empty here is left out, whatever features it has elsewhere
+                kinds[column] = "number"
+        left_out = {column: left for column, left in origin.left_out.items() if column not in kinds}
+        return Schema(kinds, left_out, origin.unread, origin.label_column, origin.group_column)
+
     def find_columns(self, features: Names) -> list[str]:
         """The column that each feature is made of, such as city for ``city=Rome``, whether this table has it or not."""
-        own, known = set(self.columns or ()), {**self.origin.categories, **self.origin.left_out, **self.origin.gaps}
+        origin, own = self.origin, set(self.columns or ())
+        known, numbers = {**origin.categories, **origin.left_out, **origin.gaps}, set(origin.numbers)
 
         def find(feature: str) -> str:
             base = feature.removesuffix(IS_MISSING)
-            if base in known:
-                return base
+            if feature in numbers or base in known:
+                return feature if feature in numbers else base
             usual = base if base in own else base.partition("=")[0]
-            return next((column for column in known if feature.startswith(f"{column}=")), usual)
+            found = [column for column in known if feature.startswith(f"{column}=")]
+            exact = (one for one in found if one in origin.categories
+                     and feature[len(one) + 1 :] in origin.categories[one].places)  # fmt: skip
+            return next(exact, max(found, key=len, default=usual))
 
         return [find(feature) for feature in features]
 
@@ -292,6 +356,22 @@ class LabelledData(Classified, Received):
         """Of the features that are no numbers, the category that each is a value of; None for marks of gaps."""
         made = zip(self.columns or (), self.find_columns(self.columns or ()), strict=True)
         return {name: column if column in self.origin.categories else None for name, column in made if column != name}
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many points each class has."""
+        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """(C + 1,) where the classes lie once points are grouped by class."""
+        return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
+
+    def group(self) -> NDArray[np.int64]:
+        """The points (n,) class by class, those of a class in their own order."""
+        # Two bytes are sorted by digits, ten times as fast.
+        narrow = self.codes.astype(np.uint16) if len(self.classes) <= 1 << 16 else self.codes
+        return np.argsort(narrow, kind="stable")
 
     @property
     def n_points(self) -> int:
@@ -357,91 +437,3 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                 f"has {first.n_features:,}{wanted}: {how}."
             )
     return first.n_features
-
-
-def take_rows(features: Features, rows: NDArray[np.integer]) -> Features:
-    """The features of some rows, copied, where they are: on a device, sparse, or in memory."""
-    if isinstance(features, DeviceFeatures):
-        return DeviceFeatures(features.tensor[rows])
-    return features.take(rows) if isinstance(features, SparseRows) else features[rows]
-
-
-def features_and_labels(source: object, name: str) -> tuple[object, object | None]:
-    """The features and the labels of a source, with None for labels where it is features alone."""
-    if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
-        raise SotddError(f"dataset {name!r} is {describe(source)}: expected (features, labels), or features alone.")
-    if isinstance(source, tuple):
-        if len(source) != 2:
-            raise SotddError(f"dataset {name!r} is a tuple of {len(source)}: expected the two (features, labels).")
-        features, labels = source
-        if labels is None:
-            raise SotddError(f"labels of dataset {name!r} are None: pass one label per row, or the features alone.")
-        return features, labels
-    return source, None
-
-
-def check_features(features: object, name: str) -> Features:
-    """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
-    array = _as_features(features, name)
-    if array.ndim == 0:
-        raise SotddError(f"features of dataset {name!r} are {describe(features)}: expected an array (n, ...).")
-    if array.dtype.kind not in "biuf":
-        raise SotddError(
-            f"features of dataset {name!r} have dtype {array.dtype}: expected real numbers, or pass encoder=."
-        )
-    if array.size == 0:
-        raise SotddError(f"features of dataset {name!r} have shape {array.shape}: expected at least one point.")
-    if isinstance(array, SparseRows) and (bad := array.find_non_finite()) is not None:
-        raise non_finite_error(name, *bad)
-    if array.dtype.kind != "f" or isinstance(array, StreamedFeatures):
-        return array  # what is streamed was checked where it comes from
-    if isinstance(array, DeviceFeatures) and array.all_finite():
-        return array
-    for block in cut_range(len(array), _BLOCK_VALUES * len(array) // array.size):
-        refuse_non_finite(array[block], range(block.start, len(array)), name)
-    return array
-
-
-def refuse_non_finite(
-    block: NDArray[Any], rows: range | NDArray[np.integer], name: str, columns: Sequence[str] | None = None
-) -> None:
-    """Refuse a block that holds NaN or infinities, and say where the first of them is; ``rows`` numbers its rows."""
-    if block.flags.c_contiguous and block.dtype in (np.float32, np.float64):
-        values = block.reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values @ values):  # which takes half the time
-                return
-    finite = np.isfinite(block)
-    if finite.all():
-        return
-    row, feature = np.argwhere(~finite.reshape(len(block), -1))[0]
-    value = block.reshape(len(block), -1)[row, feature]
-    raise non_finite_error(name, value, int(rows[row]), int(feature) if columns is None else columns[feature])
-
-
-def non_finite_error(name: str, value: object, row: int, feature: int | str) -> SotddError:
-    """The error for values that are NaN or infinite, with where the first of them is."""
-    which = f"column {feature!r}" if isinstance(feature, str) else f"feature {feature:,}"
-    return SotddError(
-        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {row:,}, {which}: drop them."
-    )
-
-
-def _as_features(features: object, name: str) -> Features:
-    """Whatever forms an array as one that is read in blocks: of NumPy, sparse, or a tensor where it is on a device."""
-    if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
-        raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
-    if isinstance(features, StreamedFeatures):
-        return features
-    if is_sparse(features):
-        return SparseRows.of(features, name)
-    if is_tensor(features):
-        return from_tensor(features, name)
-    try:
-        return np.asarray(features)
-    except (MemoryError, SotddError):
-        raise
-    except Exception as error:  # of whatever library
-        raise SotddError(
-            f"features of {name!r} do not form an array (n, ...) ({first_line(error)}): pass numbers."
-        ) from error

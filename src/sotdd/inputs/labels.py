@@ -167,11 +167,6 @@ def cut(values: NDArray[np.float64], edges: NDArray[np.float64]) -> Labels:
     return Labels(classes or (f"{edges[0]:g}",), np.where(np.isnan(values), -1, codes).astype(np.int32))
 
 
-def sample_rows(rows: NDArray[np.integer], count: int, seed: int) -> NDArray[np.integer]:
-    """A sample without replacement, in the order of the rows."""
-    return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
-
-
 def _label_array(labels: object, name: str) -> NDArray[Any]:
     """Labels as an array that keeps each label as it is: [1, "a"] must not become strings."""
     if hasattr(labels, "__array__"):

@@ -22,13 +22,15 @@ from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
 from sotdd.basics.text import say_count
 from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
-from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, take_rows
-from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
+from sotdd.inputs.data import Dataset, LabelledData, Origin, Schema, Target
+from sotdd.inputs.features import take_rows
+from sotdd.inputs.labels import Labels, NoRows, cut, find_edges
 from sotdd.inputs.loaders.arrays import open_arrays
 from sotdd.inputs.loaders.tables import is_frame, open_frame
 from sotdd.inputs.loaders.torch_datasets import is_torch_data, open_torch
 from sotdd.inputs.preparation import Items, Loaded, prepare_rows
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Reading, ReadingSettings, TableSettings
+from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.streamed import StreamedFeatures
@@ -102,15 +104,26 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     >>> opened.remarks
     (Remark: values missing in 1 of 3 rows, age (1); numbers are filled in by the mean of their column,)
     """
+    return open_alike(source, None, name=name, **reading)
+
+
+def open_alike(
+    source: Dataset, schema: Schema | None, *, name: str | None = None, **reading: Unpack[ReadingSettings]
+) -> LabelledData:
+    """Open a dataset and, of a table, the columns of another one, whose ``schema`` it is, as what they are there.
+
+    Columns that the other left out are judged but left out too; further ones are not read. Features that are asked for
+    by name take precedence.
+    """
     check_name(name)
     if isinstance(source, (str, PathLike)):
         text = source if isinstance(source, str) else str(check_path(source))
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         options = {**reading, **parsed.options}
         name = name or options.pop("name", text) or "data"
-        asked = Reading.of(**options)
+        asked = Reading.of(**options).like(schema)
         return complete(open_path(parsed.path, name, asked), name, asked)
-    asked = Reading.of(**reading)
+    asked = Reading.of(**reading).like(schema)
     if isinstance(source, LabelledData):
         source, name = LabelledData.of(source, name), name or source.name
         if asked is DEFAULTS:
@@ -144,12 +157,16 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     if loaded.labels is None and not reading.unlabelled:
         origin = replace(origin, labelled=False)
     if reading.bins is None:
-        labels.refuse_odd(name)
+        if loaded.rows is None:  # a loader that takes a sample looks at all labels that it has read
+            labels.refuse_odd(name)
     else:
         labels, origin = _cut_target(loaded, origin, reading.bins, name)
-    groups = _find_groups(loaded, reading, len(features), name)
-    origin = origin if groups is origin.groups else replace(origin, groups=groups)
-    rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=None) if loaded.sampled else reading)
+    groups, n_seen = _find_groups(loaded, reading, len(features), name), loaded.rows_seen or len(features)
+    origin = replace(origin, groups=groups, rows_seen=origin.rows_seen or n_seen)
+    most = None if loaded.rows is not None else reading.max_points
+    rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=most))
+    if loaded.rows is not None:
+        origin = origin.also(Remark("sampled", taken=len(features) if rows is None else len(rows), n_points=n_seen))
     if isinstance(features, Items):
         mode = loaded.image_mode or reading.image_mode
         features = prepare_rows(features, rows, name, replace(reading, image_mode=mode))
@@ -170,8 +187,9 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
 
 def _find_groups(loaded: Loaded, reading: Reading, n_rows: int, name: str) -> NDArray[np.int64] | None:
     """(n,) which rows belong together: by a column, by what was given, or as neighbours; None if each is by itself."""
+    numbers = np.arange(n_rows, dtype=np.int64) if loaded.rows is None else loaded.rows
     if reading.blocks is not None:
-        return np.arange(n_rows, dtype=np.int64) // reading.blocks
+        return numbers // reading.blocks
     if reading.groups is None:
         return loaded.origin.groups
     if loaded.groups is not None:
@@ -179,11 +197,12 @@ def _find_groups(loaded: Loaded, reading: Reading, n_rows: int, name: str) -> ND
         return np.where(codes < 0, len(loaded.groups.classes) + np.arange(n_rows), codes)  # unknown: by themselves
     if isinstance(reading.groups, str):
         raise SotddError(f"names a column but {name} is no table: give one entry per row.", setting="groups")
-    if len(reading.groups) != n_rows:
-        entries, rows = say_count(len(reading.groups), "entry", "entries"), say_count(n_rows, "row")
+    n_seen = loaded.rows_seen or n_rows
+    if len(reading.groups) != n_seen:
+        entries, rows = say_count(len(reading.groups), "entry", "entries"), say_count(n_seen, "row")
         raise SotddError(f"has {entries} but {name} has {rows}: give one entry per row.", setting="groups")
     places: dict[Any, int] = {}
-    return np.array([places.setdefault(entry, len(places)) for entry in reading.groups], np.int64)
+    return np.array([places.setdefault(entry, len(places)) for entry in reading.groups], np.int64)[numbers]
 
 
 def _cut_target(loaded: Loaded, origin: Origin, bins: int, name: str) -> tuple[Labels, Origin]:
@@ -218,7 +237,8 @@ def _choose_rows(
         remarks = [Remark("labels missing", rows=unlabelled)] if unlabelled else []
         origin = replace(origin, rows_lost=lost, rows_read=len(whole)).also(*remarks)
     if most is not None and most < len(whole) - lost:
-        return sample_rows(np.flatnonzero(whole), most, reading.seed), origin
+        sampled = Remark("sampled", taken=most, n_points=len(whole))
+        return sample_rows(len(whole), most, reading.seed, whole if lost else None), origin.also(sampled)
     return np.flatnonzero(whole) if lost else None, origin
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import PLAIN, Names, Origin, refuse_non_finite
+from sotdd.inputs.data import PLAIN, Names, Origin
+from sotdd.inputs.features import refuse_non_finite
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import Uniform, is_image
 from sotdd.inputs.reading import Reading
@@ -39,8 +40,9 @@ class Loaded:
         The columns of a table in their order, categories among them.
     named
         Whether the names of the columns mean anything.
-    sampled
-        Whether the loader has taken the sample that was asked for.
+    rows, rows_seen
+        The numbers (n,) of the rows, where the loader has taken the sample that was asked for, and how many rows the
+        source has; None and 0 where it has not.
     prepared
         Whether the loader has applied the encoder that was asked for.
     image_mode
@@ -55,7 +57,8 @@ class Loaded:
     origin: Origin = PLAIN
     order: Names = ()
     named: bool = True
-    sampled: bool = False
+    rows: NDArray[np.int64] | None = None
+    rows_seen: int = 0
     prepared: bool = False
     image_mode: str | None = None
     groups: Labels | None = None

@@ -16,6 +16,7 @@ import numpy as np
 from sotdd.basics.checks import check_choice, check_count, describe
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.randomness import check_seed
+from sotdd.inputs.data import Schema
 from sotdd.inputs.encode import Encoder
 
 Name = str | int
@@ -341,6 +342,8 @@ class Reading:
         parse=_parse_value,
     )
     seed: int = _option(0, "The seed of that sample.", take=lambda value, _: check_seed(value), parse=_parse_value)
+    # No option: the columns of another table, which are read alike. `open_alike` passes it.
+    schema: Schema | None = None
 
     @classmethod
     def of(cls, **asked: Any) -> Reading:  # noqa: ANN401  # anything
@@ -364,6 +367,10 @@ class Reading:
             if getattr(self, name) != getattr(DEFAULTS, name):
                 raise SotddError(f"is given but means nothing to {source}: leave it out.", setting=name)
 
+    def like(self, schema: Schema | None) -> Reading:
+        """The same for a table that is read as another; features that were asked for by name take precedence."""
+        return self if schema is None or self.features is not None else replace(self, schema=schema)
+
     @property
     def label_is_auto(self) -> bool:
         """Whether the loader chooses the labels."""
@@ -386,5 +393,5 @@ class Reading:
 
 
 # What is known of each option, by name.
-OPTIONS: Mapping[str, Option] = {one.name: one.metadata["option"] for one in fields(Reading)}
+OPTIONS: Mapping[str, Option] = {one.name: one.metadata["option"] for one in fields(Reading) if one.metadata}
 DEFAULTS = Reading()

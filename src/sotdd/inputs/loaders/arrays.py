@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import LabelledData, check_features, features_and_labels
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.features import check_features, features_and_labels
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import is_image
 from sotdd.inputs.loaders.tables import is_frame, open_frame
@@ -26,7 +27,7 @@ def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: AN
         reading.refuse("arrays", "label")
     features, labels = features_and_labels(source, name)
     if is_frame(features):  # beside its labels: the same rules as for one that holds them
-        loaded = open_frame(features, name, replace(reading, label=None))
+        loaded = open_frame(features, name, replace(reading, label=None, max_points=None))
     else:
         reading.refuse("arrays")
         items = _list_items(features)

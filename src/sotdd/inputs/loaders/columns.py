@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, Literal
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, say_why
 from sotdd.basics.text import join_names
-from sotdd.inputs.data import IS_MISSING, MISSING, LeftOut, Names, Origin
+from sotdd.inputs.data import IS_MISSING, KINDS, MISSING, ColumnKind, LeftOut, Names, Origin, Schema, remark_retyped
 from sotdd.inputs.loaders.values import (
     Array,
     Column,
     arrow,
     clean_texts,
+    find_constant,
     find_kind,
     find_others,
     find_time_type,
@@ -46,9 +47,10 @@ _INDEX = "__index_level_"
 
 # Two opposites, the one that counts as 1 last.
 _OPPOSITES = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
-# Categories repeat this often on average, or are few; so many of them are told apart.
+# Categories repeat this often on average, or are few.
 _REPEATED = 5
-_MOST_VALUES = 1000
+# So many rows tell most columns that are no numbers.
+_HEAD = 100
 # Of so few values, all may differ in a column of categories.
 _FEW = 5
 # Messages list this many columns.
@@ -69,7 +71,7 @@ class Columns:
     >>> columns.label, [(column.name, column.kind) for column in columns.features]
     ('class', [('x', 'number'), ('vip', 'category')])
     >>> columns.left_out
-    {'at': LeftOut(why='date', value='2024-01-31', row=0)}
+    {'at': LeftOut(why='date', value='2024-01-31', row=0, constant='2024-01-31', first=None, last=None)}
     """
 
     label: str | None
@@ -78,56 +80,80 @@ class Columns:
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
     groups: str | None = None
+    unread: Names = ()
 
     @classmethod
     def choose(cls, look: Table, reading: Reading, name: str, images: Collection[str] = ()) -> Columns:
         """Choose the columns that were named; without names, all that hold numbers, truth values or categories.
 
-        ``look`` is the table, or its first rows.
+        ``look`` is the table, or its first rows. Where another table is to be read alike, its columns are chosen.
         """
         for title, count in Counter(look.schema.names).most_common(1):
             if count > 1:
                 raise SotddError(f"{name} has two columns named {title!r}: rename one.")
         kinds = {one.name: find_kind(one.type) for one in look.schema if not one.name.startswith(_INDEX)}
         kinds |= dict.fromkeys(images, "image")
+        if reading.schema is not None:
+            _refuse_dropped(kinds, reading.schema, reading, name)
         label = _find_label(kinds, reading, name)
         groups = reading.groups if isinstance(reading.groups, str) else None
         wanted, known = _list_wanted(kinds, label, reading, name)
-        alone = _find_alone(kinds, wanted, reading, name)
+        alone = None if reading.schema is not None else _find_alone(kinds, wanted, reading, name)
+        unread = tuple(title for title in kinds if title not in wanted and title not in (label, groups))
         if alone is not None:
             rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
-            return cls(label, (Column(alone, "number"),), kinds[alone], rest, groups=groups)  # type: ignore[arg-type]  # one of these
+            return cls(label, (Column(alone, "number"),), kinds[alone], rest, (), groups, unread)  # type: ignore[arg-type]  # one of these
         values = dict(zip(look.schema.names, look.columns, strict=True))
         judged = {
-            title: _judge(title, kinds[title], values[title], asked, reading, known.get(title, ()))
+            title: _judge(title, kinds[title], values.get(title), asked, reading, known.get(title, ()))
             for title, asked in wanted.items()
         }
+        if reading.schema is not None:  # what is no feature there is none here
+            judged |= {
+                title: LeftOut("categories" if one.kind == "category" else "numbers")
+                for title, one in judged.items()
+                if not wanted[title] and isinstance(one, Column)
+            }
         if not any(isinstance(one, Column) for one in judged.values()):  # but for ids there is nothing else
             judged |= {title: Column(title, "number") for title, one in judged.items() if one == LeftOut("id")}
         features = tuple(one for one in judged.values() if isinstance(one, Column))
-        left_out = {title: one for title, one in judged.items() if isinstance(one, LeftOut)}
+        left_out = {
+            title: _summarise(one, values.get(title), kinds[title], reading)
+            for title, one in judged.items()
+            if isinstance(one, LeftOut)
+        }
+        _refuse_retyped({title: left for title, left in left_out.items() if wanted[title]}, reading, name)
         if not features:
             raise SotddError(f"{name} has no column of numbers or categories, only {_say_columns(left_out)}: check it.")
-        for title, left in left_out.items():
-            if wanted[title]:
-                raise SotddError(f"column {title!r} of {name} holds {_say_left(left)}: leave it out.")
         written = {
             column.name: str(clean_texts(values[column.name], reading).drop_null()[0])
             for column in features
             if column.kind == "written number"
         }
         remarks = (Remark("numbers in text", columns=written),) if written else ()
-        return cls(label, features, None, left_out, remarks, groups)
+        return cls(label, features, None, left_out, remarks, groups, unread)
 
     @property
     def origin(self) -> Origin:
         """What was decided about the columns."""
-        return Origin(left_out=self.left_out, remarks=self.remarks)
+        return Origin(
+            left_out=self.left_out,
+            remarks=self.remarks,
+            unread=self.unread,
+            label_column=self.label,
+            group_column=self.groups,
+        )
+
+    @property
+    def dates(self) -> list[str]:
+        """The columns of dates, of which the range is found."""
+        return [title for title, left in self.left_out.items() if left.why == "date"]
 
     @property
     def all(self) -> list[str]:
         """Every column that is read."""
-        return [*(column.name for column in self.features), *filter(None, dict.fromkeys([self.label, self.groups]))]
+        features = [column.name for column in self.features]
+        return list(filter(None, dict.fromkeys([*features, self.label, self.groups, *self.dates])))
 
 
 # What is said of a column that is none of the features, by its kind.
@@ -136,22 +162,45 @@ _WHY: dict[str, Any] = {"text": "free text", "date": "date", "list": "list", "im
 
 def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, known: Names) -> Column | LeftOut:
     """How a column is read, or why it is left out; columns asked for by name are features if they can be."""
-    if kind == "empty" or values.null_count == len(values) > 0:
-        return Column(title, "number") if asked else LeftOut("empty")
+    if kind == "empty" or (kind != "image" and values.null_count == len(values) > 0):
+        return _judge_empty(title, asked, reading)
     if not asked and kind in ("number", "text") and _CALLED_ID.fullmatch(title):
         return LeftOut("id")
-    if kind == "number" or (kind == "text" and not known and _hold_numbers(values, reading)):
+    declared = kind == "category" or bool(known) or _expect(title, reading) == "category"
+    if kind == "number" or (kind == "text" and not declared and _hold_numbers(values, reading)):
         return Column(title, "number")
     if kind == "date":
         return LeftOut("date")
     if kind in ("text", "category"):
-        return _judge_texts(title, clean_texts(values, reading), asked, kind == "category", reading, known)
+        return _judge_texts(title, clean_texts(values, reading), asked, declared, reading, known)
     return LeftOut(_WHY.get(kind, "other"))
+
+
+def _expect(title: str, reading: Reading) -> ColumnKind | None:
+    """What a column holds in the table that is to be read alike; None where there is none."""
+    return None if reading.schema is None else reading.schema.kinds.get(title)
+
+
+def _judge_empty(title: str, asked: bool, reading: Reading) -> Column | LeftOut:
+    """How a column is read that has no values in the first rows."""
+    if not asked:
+        return LeftOut("empty")
+    return Column(title, "category" if _expect(title, reading) in ("category", "flag") else "number")
+
+
+def _summarise(left: LeftOut, values: Array, kind: str, reading: Reading) -> LeftOut:
+    """What is known of a column that is left out: whether it is empty, or constant."""
+    if kind not in ("number", "text", "category", "date"):
+        return left
+    known = clean_texts(values, reading) if kind in ("text", "category") else values
+    if known.null_count == len(known):
+        return LeftOut("empty")
+    return replace(left, constant=find_constant(known))
 
 
 def _hold_numbers(values: Array, reading: Reading) -> bool:
     """Whether texts are plain numbers as they stand, which tells most columns of most files at once."""
-    if reading.na_values or reading.decimal == ",":
+    if reading.na_values or reading.decimal == "," or try_cast(values[:_HEAD], arrow().float64()) is None:
         return False
     numbers = try_cast(values, arrow().float64())
     return numbers is not None and not np.isnan(numbers).all()
@@ -164,27 +213,27 @@ def _judge_texts(
     coded = texts.dictionary_encode()
     distinct, codes = coded.dictionary, np.asarray(coded.indices.fill_null(MISSING))
     if not len(distinct):
-        return Column(title, "number") if asked else LeftOut("empty")
+        return _judge_empty(title, asked, reading)
     points = "," if reading.decimal == "," else ".,"
     decimal = next((point for point in points if not len(find_others(distinct, point))), None)
-    if decimal is not None and not declared and not known:
+    if decimal is not None and not declared:
         plain = arrow().compute.replace_substring(distinct, reading.decimal or ".", ".")
         usual = try_cast(plain, arrow().float64()) is not None
         return Column(title, "number" if usual else "written number", decimal)
     words = {value.lower() for value in distinct.to_pylist()} if len(distinct) <= 2 else set()
     flag = next((yes for no, yes in _OPPOSITES if words and words <= {no, yes}), None)
     row = int(np.argmin(codes != 0))  # of the first value
-    if flag is None and not declared and not known and try_cast(distinct, find_time_type(distinct)) is not None:
+    if flag is None and not declared and try_cast(distinct, find_time_type(distinct)) is not None:
         return LeftOut("date", distinct[0].as_py(), row)
-    others = min((find_others(texts, point) for point in points), key=len)
-    if 0 < len(others) < 0.5 * np.count_nonzero(codes >= 0):  # then a value that is no number is worth telling
-        row = int(others[0])
-    number = LeftOut("free text", texts[row].as_py(), row)
     counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
+    others = min((find_others(distinct, point) for point in points), key=lambda found: counts[found].sum())
+    if 0 < counts[others].sum() < 0.5 * counts.sum():  # then a value that is no number is worth telling
+        row = int(np.argmax(np.isin(codes, others)))
+    number = LeftOut("free text", texts[row].as_py(), row)
     order = np.argsort(-counts, kind="stable")
     if not flag and (not reading.one_hot or not (asked or declared or _repeat(counts[order], reading.one_hot))):
         return number
-    values = [distinct[int(place)].as_py() for place in order[:_MOST_VALUES]]
+    values = distinct.take(arrow().array(order)).to_pylist()
     if flag is not None:
         flag = next((value for value in values if value.lower() == flag), flag)
     return Column(title, "category", values=tuple(dict.fromkeys([*values, *known])), flag=flag, number=number)
@@ -209,6 +258,9 @@ def _list_wanted(
     Features as they were made before, such as ``city=Rome`` and ``age is missing``, ask for their columns.
     """
     by = [reading.groups] if isinstance(reading.groups, str) else []
+    if reading.schema is not None:
+        others = [column for column in reading.schema.left_out if column in kinds and column not in (label, *by)]
+        return {**dict.fromkeys(others, False), **dict.fromkeys(reading.schema.kinds, True)}, {}
     excluded = {column for pattern in [*reading.exclude, *by] for column in _find_matches(pattern, kinds, name)}
     rest = [column for column in kinds if column != label and column not in excluded]
     if reading.features is None:
@@ -227,24 +279,46 @@ def _list_wanted(
         elif pattern.removesuffix(IS_MISSING) in kinds:
             wanted[pattern.removesuffix(IS_MISSING)] = True
         else:
-            found = [column for column in _find_matches(pattern, kinds, name) if column in rest]
+            of = pattern.removesuffix(IS_MISSING).partition("=")[0]  # the column that the feature would be made of
+            found = [column for column in _find_matches(pattern, kinds, name, of) if column in rest]
             if not found:
-                raise _unknown_error(pattern, kinds, name)
+                raise _unknown_error(of, kinds, name)
             for column in found:
                 wanted.setdefault(column, False)
     return wanted, {column: tuple(values) for column, values in known.items()}
 
 
-def _find_matches(pattern: str, kinds: Mapping[str, str], name: str) -> list[str]:
-    """The columns that a name or a pattern means; a name that is none of them is refused."""
+def _find_matches(pattern: str, kinds: Mapping[str, str], name: str, of: str | None = None) -> list[str]:
+    """The columns that a name or a pattern means; a name that is none of them is refused, and called ``of``."""
     if pattern not in kinds and not any(letter in pattern for letter in "*?["):
-        raise _unknown_error(pattern, kinds, name)
+        raise _unknown_error(of or pattern, kinds, name)
     return [pattern] if pattern in kinds else [column for column in kinds if fnmatchcase(column, pattern)]
 
 
-def _unknown_error(pattern: str, kinds: Mapping[str, str], name: str) -> SotddError:
-    known = join_names([*map(repr, kinds)], _SHOWN)
-    return SotddError(f"{name} has no column {pattern!r}, only {known}: check the name.")
+def _unknown_error(pattern: str, kinds: Mapping[str, str], name: str, *others: str) -> SotddError:
+    known, missing = join_names([*map(repr, kinds)], _SHOWN), (pattern, *others)
+    found = f"{name} has no column {join_names([*map(repr, missing)], _SHOWN)}, only {known}: check the name."
+    return SotddError(found, remarks=(Remark("dropped columns", columns=missing),))
+
+
+def _refuse_dropped(kinds: Mapping[str, str], schema: Schema, reading: Reading, name: str) -> None:
+    """Refuse a table without columns of the one that it is to be read like; of labels, if these are the same."""
+    label = schema.label if reading.label_is_auto else reading.label_column
+    groups = reading.groups if isinstance(reading.groups, str) else None
+    wanted = dict.fromkeys([*schema.kinds, *(str(one) for one in (label, groups) if one is not None)])
+    dropped = [title for title in wanted if title not in kinds]
+    if dropped:
+        raise _unknown_error(dropped[0], kinds, name, *dropped[1:])
+
+
+def _refuse_retyped(left_out: Mapping[str, LeftOut], reading: Reading, name: str) -> None:
+    """Refuse a table of which columns that are to be features hold what is none."""
+    remarks = tuple(
+        remark_retyped(title, "" if (kind := _expect(title, reading)) is None else KINDS[kind], left)
+        for title, left in left_out.items()
+    )
+    for title, left in left_out.items():
+        raise SotddError(f"column {title!r} of {name} holds {_say_left(left)}: leave it out.", remarks=remarks)
 
 
 def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: Reading, name: str) -> str | None:
@@ -270,6 +344,8 @@ def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | 
         if str(reading.label_column) not in kinds:
             raise _unknown_error(str(reading.label_column), kinds, name)
         return str(reading.label_column)
+    if reading.schema is not None and reading.schema.label is not None:
+        return reading.schema.label
     usual = [column for column in kinds if column.lower() in LABEL_NAMES]
     if len(usual) == 1:
         return usual[0]

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.labels import Labels, sample_rows
+from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import BATCH, fit_image, is_grey
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.sources import access_error, files_below
 
 _IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -32,9 +33,10 @@ def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
     if not paths:
         raise SotddError(f"{folder} has no sub-folders with images: expected one per class, or pass label=None.")
     pillow = require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
-    if reading.max_points is not None and reading.max_points < len(paths):
-        rows = sample_rows(np.arange(len(paths)), reading.max_points, reading.seed)
-        paths, classes = [paths[row] for row in rows], [classes[row] for row in rows]
+    count, chosen = len(paths), None
+    if reading.max_points is not None and reading.max_points < count:
+        chosen = sample_rows(count, reading.max_points, reading.seed)
+        paths, classes = [paths[row] for row in chosen], [classes[row] for row in chosen]
     with warnings.catch_warnings():
         warnings.simplefilter("error", pillow.DecompressionBombWarning)
         modes = {_read_image(path, lambda image: image.mode) for path in paths}
@@ -49,7 +51,7 @@ def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
             return list(threads.map(decode, rows))
 
     labels = Labels.of(classes, len(classes), name)
-    return Loaded(Items(len(paths), read, BATCH), labels, sampled=True, image_mode=mode)
+    return Loaded(Items(len(paths), read, BATCH), labels, rows=chosen, rows_seen=count, image_mode=mode)
 
 
 def _read_image(path: Path, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # of an image

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import join_names
-from sotdd.inputs.data import PLAIN, check_features
+from sotdd.inputs.data import PLAIN
+from sotdd.inputs.features import check_features
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading

@@ -5,7 +5,7 @@ One look at the first rows says how columns are read (`columns`). A table that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
@@ -16,31 +16,34 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.remarks import Remark
+from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
-from sotdd.inputs.data import Category, check_features, refuse_non_finite
+from sotdd.inputs.data import MISSING, Names
+from sotdd.inputs.features import check_features, refuse_non_finite
 from sotdd.inputs.labels import Labels, is_missing
 from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.rows import TableRows
 from sotdd.inputs.loaders.values import (
+    NO_LABEL,
     Array,
     Batch,
+    Codes,
     Column,
+    RowNumbers,
     arrow,
     clean_texts,
     find_kind,
     is_list,
     plain_type,
-    read_codes,
     read_columns,
 )
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.sampling import BATCH_ROWS
 from sotdd.inputs.streamed import GatheredRows, narrow_dtype
 
 # The look ends with the batch in which it has so many rows, or so many bytes.
 LOOK_ROWS, _LOOK_BYTES = 100_000, 256 << 20
-# How labels that are missing are written: a question mark and a minus may be names of classes.
-_NO_LABEL = ("", "na", "n/a", "null", "none", "nan", "#n/a")
 # Columns of integers with this many rows or more, all different, may be ids.
 _FEWEST_IDS = 20
 
@@ -61,36 +64,28 @@ def load_table(
 ) -> Loaded:
     """Choose columns by a look, and read them; numbers that are missing hold the mean of their column.
 
-    ``images`` are read by who knows how, and in CSV all is text.
+    ``images`` are read by who knows how, and in CSV all is text. Of more rows than ``max_points``, a sample is taken
+    while they are read.
     """
     look, whole = look_at(read(None), name)
     columns = Columns.choose(look, reading, name, images)
     batches = look.to_batches() if whole else read([one for one in columns.all if one not in images])
-    labels: list[Array] = []
-    groups: list[Array] = []
-    title, rows = columns.features[0].name, GatheredRows(name)
-
-    def keep_labels() -> Iterator[Batch]:
-        for batch in batches:
-            if columns.label is not None:
-                labels.append(batch.column(columns.label))
-            if columns.groups is not None:
-                groups.append(batch.column(columns.groups))
-            yield batch
-
+    rows = TableRows(batches, columns, reading)
     if columns.alone is None:
-        loaded = _load_features(keep_labels(), columns, name, reading, whole)
-    elif columns.alone == "list":
-        for batch in keep_labels():
-            rows.add(np.asarray(check_features(_make_nested(batch.column(title), name, title), name)))
-        loaded = Loaded(rows.array(), None, origin=columns.origin)
+        at_once = whole and (reading.max_points is None or look.num_rows <= BATCH_ROWS)
+        loaded = _load_features(rows, columns, name, reading, at_once)
     else:
-        parts = [batch.column(title) if columns.alone == "text" else None for batch in keep_labels()]
-        items = images[title] if columns.alone == "image" else _make_texts(arrow().chunked_array(parts), name)
-        loaded = Loaded(items, None, origin=columns.origin)
-    told = _make_labels(labels, name, reading, in_text=in_text) if labels else loaded.labels
-    by_group = _make_labels(groups, name, reading) if groups else None
-    return _remark_ids(replace(loaded, labels=told, groups=by_group), reading)
+        loaded = _load_alone(rows, columns, name, images)
+    labels = _make_labels(rows.labels, name, reading, in_text=in_text) if rows.labels else None
+    if labels is not None and reading.bins is None:
+        labels.refuse_odd(name)
+    groups = _make_labels(rows.groups, name, reading) if rows.groups else None
+    loaded = rows.finish(loaded, labels, groups)
+    if columns.alone is not None or reading.features is not None or reading.schema is not None:
+        return loaded
+    known = loaded.features if rows.chosen is None else _read_look(look, columns, name, reading)
+    assert isinstance(known, np.ndarray)
+    return replace(loaded, origin=loaded.origin.also(*_remark_ids(known[:LOOK_ROWS], loaded.columns or ())))
 
 
 def look_at(batches: Iterable[Batch], name: str) -> tuple[Any, bool]:
@@ -118,33 +113,58 @@ def read_whole(table: Any) -> Read:  # noqa: ANN401  # one of Arrow's
     return lambda columns: (table if columns is None else table.select(columns)).to_batches()
 
 
-def _load_features(batches: Iterable[Batch], columns: Columns, name: str, reading: Reading, is_whole: bool) -> Loaded:
+def _load_features(rows: TableRows, columns: Columns, name: str, reading: Reading, at_once: bool) -> Loaded:
     """Columns of numbers and of categories."""
     numbers = [column for column in columns.features if column.kind != "category"]
-    coded = [column for column in columns.features if column.kind == "category"]
-    codes: dict[str, list[NDArray[np.int32]]] = {column.name: [] for column in coded}
-    rows, has_gaps = GatheredRows(name), np.zeros(len(numbers), bool)
-    for batch in batches:
-        block = _read_block(numbers, batch, name, reading, len(rows), is_whole)
-        has_gaps |= np.isnan(block).any(axis=0)
-        for column in coded:
-            codes[column.name].append(read_codes(column, batch.column(column.name), reading))
-        rows.add(block)
-    features = rows.array() if numbers else np.empty((len(rows), 0), np.uint8)
-    gaps = {numbers[place].name: _fill(features[:, place]) for place in np.flatnonzero(has_gaps)}
-    categories = {
-        one.name: Category(
-            one.values, np.concatenate(codes[one.name]), reading.one_hot or len(one.values), one.flag, one.number
-        )
-        for one in coded
-    }
+    coded = {column.name: Codes(column, reading) for column in columns.features if column.kind == "category"}
+    gathered, has_gaps = GatheredRows(name), np.zeros(len(numbers), bool)
+    for batch, places in rows.read():
+        block = _read_block(numbers, batch, name, reading, places, at_once)
+        gaps = np.isnan(block)
+        has_gaps |= gaps.any(axis=0)
+        codes = [column.add(batch.column(title)) for title, column in coded.items()]
+        if rows.drops:
+            rows.accept(np.logical_or.reduce([gaps.any(axis=1), *(one == MISSING for one in codes)]))
+        else:
+            rows.accept()
+        gathered.add(block)
+    features = gathered.array() if numbers else np.empty((len(gathered), 0), np.uint8)
+    if rows.chosen is not None:
+        features = features[rows.chosen]
+        has_gaps[:] = np.isnan(features).any(axis=0)
+    gaps_of = {numbers[place].name: _fill(features[:, place]) for place in np.flatnonzero(has_gaps)}
+    categories = {title: column.finish(rows.chosen) for title, column in coded.items()}
     names = tuple(column.name for column in numbers)
     order = tuple(column.name for column in columns.features)
-    return Loaded(features, None, names, replace(columns.origin, categories=categories, gaps=gaps), order=order)
+    origin = replace(columns.origin, categories=categories, gaps=gaps_of, numbers=names)
+    return Loaded(features, None, names, origin, order=order)
+
+
+def _load_alone(rows: TableRows, columns: Columns, name: str, images: Mapping[str, Items]) -> Loaded:
+    """One column of lists, texts or images."""
+    title, gathered, texts = columns.features[0].name, GatheredRows(name), list[Array]()
+    for batch, _ in rows.read():
+        rows.accept()
+        if columns.alone == "list":
+            gathered.add(np.asarray(check_features(_make_nested(batch.column(title), name, title), name)))
+        elif columns.alone == "text":
+            texts.append(batch.column(title))
+    if columns.alone == "list":
+        features = gathered.array()
+        return Loaded(features if rows.chosen is None else features[rows.chosen], None, origin=columns.origin)
+    items = images[title] if columns.alone == "image" else _make_texts(texts, rows.chosen, name)
+    return Loaded(items, None, origin=columns.origin)
+
+
+def _read_look(look: Any, columns: Columns, name: str, reading: Reading) -> NDArray[Any]:  # noqa: ANN401  # a table
+    """The numbers of the first rows."""
+    numbers, first = [one for one in columns.features if one.kind != "category"], look[:LOOK_ROWS].to_batches()
+    blocks = [_read_block(numbers, batch, name, reading, range(batch.num_rows), False) for batch in first]
+    return np.concatenate(blocks)
 
 
 def _read_block(
-    numbers: Sequence[Column], batch: Batch, name: str, reading: Reading, start: int, is_whole: bool
+    numbers: Sequence[Column], batch: Batch, name: str, reading: Reading, rows: RowNumbers, at_once: bool
 ) -> NDArray[Any]:
     """Some rows of numbers (m, d), in a dtype by the types of their columns; bytes cannot say that one is missing."""
     places: dict[Any, list[int]] = {}
@@ -152,16 +172,16 @@ def _read_block(
     for place, column in enumerate(numbers):
         places.setdefault(kinds[column.name], []).append(place)
     parts = [
-        read_columns(kind, [numbers[place] for place in alike], batch, reading, name, start)
+        read_columns(kind, [numbers[place] for place in alike], batch, reading, name, rows)
         for kind, alike in places.items()
     ]
-    narrow = narrow_dtype(np.dtype(np.uint8 if is_whole else np.float32), *(part.dtype for part in parts))
+    narrow = narrow_dtype(np.dtype(np.uint8 if at_once else np.float32), *(part.dtype for part in parts))
     block = np.empty((batch.num_rows, len(numbers)), narrow)
     for alike, part in zip(places.values(), parts, strict=True):
         block[:, alike] = part
     if np.isinf(block).any():
         known = np.where(np.isnan(block), 0, block)
-        refuse_non_finite(known, range(start, start + len(block)), name, [column.name for column in numbers])
+        refuse_non_finite(known, rows, name, [column.name for column in numbers])
     return block
 
 
@@ -179,7 +199,7 @@ def _make_labels(parts: Sequence[Array], name: str, reading: Reading, *, in_text
     if library.types.is_nested(kind):
         raise SotddError(f"labels of {name} are {kind}: expected one plain value per row.")
     if find_kind(parts[0].type) == "text":
-        parts = [clean_texts(part, reading, _NO_LABEL) for part in parts]
+        parts = [clean_texts(part, reading, NO_LABEL) for part in parts]
         kind = library.large_string()
     chunks = [chunk.cast(kind) for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
     coded = library.chunked_array(chunks, type=kind).dictionary_encode().unify_dictionaries()
@@ -189,8 +209,10 @@ def _make_labels(parts: Sequence[Array], name: str, reading: Reading, *, in_text
     return labels.as_numbers(reading.decimal or ".") if in_text else labels
 
 
-def _make_texts(column: Array, name: str) -> Items:
-    """A column of texts."""
+def _make_texts(parts: Sequence[Array], chosen: NDArray[np.int64] | None, name: str) -> Items:
+    """A column of texts, or those of some rows."""
+    column = arrow().chunked_array(parts)
+    column = column if chosen is None else column.take(arrow().array(chosen))
     if column.null_count:
         missing = say_count(column.null_count, "missing text", "missing texts")
         raise SotddError(f"{name} has {missing}: drop those rows or fill them first.")
@@ -218,17 +240,16 @@ def _make_nested(column: Array, name: str, label: str) -> NDArray[Any]:
     return values.reshape(len(column), int(lengths[0]) if len(lengths) else 0, *values.shape[1:])
 
 
-def _remark_ids(loaded: Loaded, reading: Reading) -> Loaded:
-    """The same with a remark on columns that may be ids; whether they are is for the user to say."""
-    features = loaded.features
-    if reading.features is not None or not isinstance(features, np.ndarray) or len(features) < _FEWEST_IDS:
-        return loaded
+def _remark_ids(values: NDArray[Any], names: Names) -> Remarks:
+    """A remark on columns (n, d) that may be ids; whether they are is for the user to say."""
+    if len(values) < _FEWEST_IDS:
+        return ()
     found = tuple(
         name
-        for name, values in zip(loaded.columns or (), features[:LOOK_ROWS].T, strict=False)
-        if np.array_equal(values, np.floor(values)) and len(np.unique(values)) == len(values)
+        for name, column in zip(names, values.T, strict=True)
+        if np.array_equal(column, np.floor(column)) and len(np.unique(column)) == len(column)
     )
-    return replace(loaded, origin=loaded.origin.also(*([Remark("may be ids", columns=found)] if found else [])))
+    return (Remark("may be ids", columns=found),) if found else ()
 
 
 # ------------------------------------------------------------------ tables in memory

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.inputs.labels import Labels, sample_rows
+from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
 from sotdd.inputs.preparation import Loaded, PreparedRows
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.tensors import host_array, is_tensor
 
 
@@ -38,9 +39,9 @@ def open_torch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN
         return _gather((_pair(batch, reading, name) for batch in source), name, reading)
     if hasattr(source, "batch_sampler"):
         return _gather(_batch(iter(source), reading, name), name, reading)
-    rows = np.arange(count) if most is None or most >= count else sample_rows(np.arange(count), most, reading.seed)
-    items = (source[int(row)] for row in rows)
-    return replace(_gather(_batch(items, reading, name), name, reading), sampled=True)
+    chosen = None if most is None or most >= count else sample_rows(count, most, reading.seed)
+    items = (source[int(row)] for row in (range(count) if chosen is None else chosen))
+    return replace(_gather(_batch(items, reading, name), name, reading), rows=chosen, rows_seen=count)
 
 
 def _gather(batches: Iterable[tuple[Any, Any]], name: str, reading: Reading) -> Loaded:
@@ -53,7 +54,10 @@ def _gather(batches: Iterable[tuple[Any, Any]], name: str, reading: Reading) -> 
             labels.extend(host_array(classes) if is_tensor(classes) else classes)
         count += len(points)
     features = prepared.array()
-    return Loaded(features, Labels.of(labels, len(features), name) if labels else None, prepared=True)
+    known = Labels.of(labels, len(features), name) if labels else None
+    if known is not None and reading.bins is None:
+        known.refuse_odd(name)
+    return Loaded(features, known, prepared=True)
 
 
 def _batch(items: Iterator[Any], reading: Reading, name: str) -> Iterator[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.data import MISSING, UNKNOWN, LeftOut, Names
+from sotdd.inputs.data import MISSING, Category, LeftOut, Names, remark_retyped
 from sotdd.inputs.reading import Reading
 
 Kind = Literal["number", "written number", "category"]
@@ -24,7 +24,13 @@ Batch = Any
 
 # How a value that is missing is written, in lower case; a column that has a plus has a minus as well.
 _NOTHING = ("", "na", "n/a", "null", "none", "?", "-", "nan", "#n/a")
+# The same for values that are seen bit by bit, so that a plus may come later.
+_NO_VALUE = tuple(word for word in _NOTHING if word != "-")
+# How labels that are missing are written: a question mark and a minus may be names of classes.
+NO_LABEL = ("", "na", "n/a", "null", "none", "nan", "#n/a")
 _MONEY = "$€£¥₹"
+# A constant is kept up to this many characters.
+_LONGEST = 100
 # Numbers as people write them, by what stands before fractions. No thousands begin with a zero: 0,663 is below one.
 _WRITTEN = {
     point: rf"^([+-]?[{_MONEY}]?\s?|[{_MONEY}]\s?[+-])"
@@ -111,13 +117,17 @@ def is_list(kind: Type) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
+# The numbers of rows in their source.
+RowNumbers = range | NDArray[np.int64]
+
+
 def read_columns(
-    kind: Type, columns: Sequence[Column], batch: Batch, reading: Reading, name: str, start: int = 0
+    kind: Type, columns: Sequence[Column], batch: Batch, reading: Reading, name: str, rows: RowNumbers
 ) -> NDArray[Any]:
-    """The numbers (m, k) of columns of one type, NaN where one is missing; ``start`` is the number of the first row."""
+    """The numbers (m, k) of columns of one type, NaN where one is missing; ``rows`` are the numbers of the rows."""
     types = arrow().types
     if not types.is_integer(kind) and not types.is_floating(kind):
-        return np.stack([_read_numbers(one, batch.column(one.name), reading, name, start) for one in columns], axis=1)
+        return np.stack([_read_numbers(one, batch.column(one.name), reading, name, rows) for one in columns], axis=1)
     chosen = batch.select([one.name for one in columns])
     has_gaps = any(values.null_count for values in chosen.columns)
     block: NDArray[Any] = chosen.to_tensor(null_to_nan=has_gaps).to_numpy()
@@ -131,7 +141,7 @@ def read_columns(
     return np.where(gaps, np.float32(np.nan), block) if gaps.any() else block
 
 
-def _read_numbers(column: Column, values: Array, reading: Reading, name: str, start: int) -> NDArray[Any]:
+def _read_numbers(column: Column, values: Array, reading: Reading, name: str, rows: RowNumbers) -> NDArray[Any]:
     """The numbers (m,) of a column of texts, truth values, decimals or nothing, NaN where one is missing."""
     library = arrow()
     kind = plain_type(values.type)
@@ -149,24 +159,52 @@ def _read_numbers(column: Column, values: Array, reading: Reading, name: str, st
         bare = functions.replace_substring_regex(texts, rf"[\s%+{_MONEY}{',' if column.decimal == '.' else '.'}]", "")
         numbers = try_cast(functions.replace_substring(bare, column.decimal, "."), library.float64())
     if numbers is None:
-        row = int(find_others(texts, column.decimal)[0])
-        held = f"{texts[row].as_py()!r} in row {start + row:,}, and numbers before"
+        place = int(find_others(texts, column.decimal)[0])
+        left = LeftOut("free text", texts[place].as_py(), int(rows[place]))
+        held = f"{left.value!r} in row {left.row:,}, and numbers before"
         raise SotddError(
             f"column {column.name!r} of {name} holds {held}: say that it means nothing, or leave the column out,",
             by=("na_values", "exclude"),
+            remarks=(remark_retyped(column.name, "numbers", left),),
         )
     return np.asarray(numbers)
 
 
-def read_codes(column: Column, values: Array, reading: Reading) -> NDArray[np.int32]:
-    """The codes (n,) of a column of categories."""
-    library = arrow()
-    texts = clean_texts(values, reading)
-    known = library.array(column.values, library.large_string())
-    places = arrow().compute.index_in(texts, value_set=known).fill_null(UNKNOWN)
-    codes = np.array(places, np.int32)
-    codes[np.asarray(texts.is_null())] = MISSING
-    return codes
+class Codes:
+    """Takes a column of categories batch by batch; values that were not known before are added as they come."""
+
+    def __init__(self, column: Column, reading: Reading) -> None:
+        self._column, self._reading = column, reading
+        self._places = {value: code for code, value in enumerate(column.values)}
+        self._parts: list[NDArray[np.int32]] = []
+
+    @property
+    def _nothing(self) -> int | None:
+        """The code of a minus where there is no plus: then it means nothing."""
+        return None if "+" in self._places else self._places.get("-")
+
+    def add(self, values: Array) -> NDArray[np.int32]:
+        """The codes (m,) of some rows; each distinct value is looked at once."""
+        library = arrow()
+        if not library.types.is_dictionary(values.type):
+            values = values.cast(plain_type(values.type)).dictionary_encode()
+        places = np.asarray(values.indices.cast(library.int64()).fill_null(-1))
+        used = np.flatnonzero(np.bincount(places + 1, minlength=1)[1:])
+        texts = clean_texts(values.dictionary.take(library.array(used)), self._reading, _NO_VALUE).to_pylist()
+        table = np.full(len(values.dictionary) + 1, MISSING, np.int32)  # whose last entry is read by -1
+        table[used] = [MISSING if one is None else self._places.setdefault(one, len(self._places)) for one in texts]
+        self._parts.append(table[places])
+        return np.where(self._parts[-1] == self._nothing, MISSING, self._parts[-1])
+
+    def finish(self, rows: NDArray[np.int64] | None) -> Category:
+        """The category, of some of the rows or of all for None."""
+        codes, nothing = np.concatenate(self._parts), self._nothing
+        if nothing is not None:
+            del self._places["-"]
+            codes = np.where(codes == nothing, MISSING, codes - (codes > nothing)).astype(np.int32)
+        one, most, values = self._column, self._reading.one_hot, tuple(self._places)
+        flag = one.flag if len(values) <= 2 or not most else None  # a third value makes it a category like any other
+        return Category(values, codes if rows is None else codes[rows], most or len(values), flag, one.number)
 
 
 def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOTHING) -> Array:
@@ -187,6 +225,27 @@ def find_time_type(texts: Array) -> Type:
     functions = arrow().compute
     zoned = functions.any(functions.match_substring_regex(texts, r"\d(Z|[+-]\d\d:?\d\d)$")).as_py()
     return arrow().timestamp("us", "UTC" if zoned else None)
+
+
+def find_range(values: Array, reading: Reading) -> list[str]:
+    """The first and the last of some dates, as in ISO 8601; nothing where there is none."""
+    library, stamps = arrow(), values
+    if find_kind(values.type) != "date":
+        texts = clean_texts(values, reading).drop_null()
+        stamps = try_cast(texts, find_time_type(texts))
+    if stamps is None or stamps.null_count == len(stamps):
+        return []
+    kind = library.timestamp("us", stamps.type.tz if library.types.is_timestamp(stamps.type) else None)
+    ends = library.compute.min_max(stamps.cast(kind, safe=False)).values()
+    return [str(np.datetime_as_string(np.datetime64(end.value, "us"), unit="auto")) for end in ends]
+
+
+def find_constant(values: Array) -> str | None:
+    """The only value of a column, as text, if it is that of two rows or more; None where there are several."""
+    known = values.drop_null()
+    if len(known) < 2 or not arrow().compute.all(arrow().compute.equal(known, known[0])).as_py():
+        return None
+    return str(known.slice(0, 1).cast(arrow().large_string())[0].as_py())[:_LONGEST]
 
 
 def try_cast(values: Array, kind: Type) -> Array | None:

@@ -4,15 +4,18 @@ from sotdd.compute.distance import Distance
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.compute.ranking import Ranked, Ranking
-from sotdd.drift.changes import Changes, ClassChange, ColumnChange
 from sotdd.gradients.flow import Flow
+from sotdd.measure.changes import Changes, ClassChange, ColumnChange, CorrelationChange
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.two_sample import TwoSampleTest
+from sotdd.measure.statistics import Aspect
+from sotdd.measure.two_sample_result import TwoSampleTest
 
 __all__ = [
+    "Aspect",
     "Changes",
     "ClassChange",
     "ColumnChange",
+    "CorrelationChange",
     "Distance",
     "DistanceMatrix",
     "Explanation",

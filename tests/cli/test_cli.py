@@ -186,7 +186,7 @@ def test_a_bad_request_is_one_line_and_exit_code_2(files, run, line, said):
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
     if line.startswith("check"):
         told = json.loads(run(*line.split(), "--json")[1])
-        assert (told["verdict"], told["drifted"]) == ("unknown", None)
+        assert (told["verdict"], told["drifted"]) == ("undecided", None)
         assert told["error"]
 
 

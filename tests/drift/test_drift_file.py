@@ -76,16 +76,19 @@ def test_targets_are_cut_where_those_of_the_reference_are(rng, tmp_path):
     settings = {"label": "price", "bins": 4, "features": ["age", "income"]}
     train = frame(rng, 300)
     train["price"] += (train["age"] - 40) / 5  # so that classes lie apart
-    reference = sotdd.DriftReference.fit(sotdd.open_dataset(train, **settings))
+    reference = sotdd.DriftReference.fit(sotdd.open_dataset(train, **settings), with_sketch=True)
     reference.save(tmp_path / "x.ref")
     again = sotdd.DriftReference.load(tmp_path / "x.ref")
     moved = frame(rng, 100)
     moved["price"] += (moved["age"] - 40) / 5 + 4
     batch = sotdd.open_dataset(moved, **settings)
-    assert set(again.open_batch(batch).classes) < set(reference.classes)
+    assert set(again.distance(batch).classes[1]) < set(reference.classes)
     assert again.test(batch, n_permutations=99).rejects(0.05)
+    named = train[["age", "income"]].to_numpy(), ["a"] * 300
+    with pytest.raises(sotdd.SotddError, match="labels of dataset 'batch' are not numbers"):
+        again.test(named)
     with pytest.raises(sotdd.SotddError, match="cut into bins but dataset 'batch' has none"):
-        again.test((train[["age", "income"]].to_numpy(), ["a"] * 300))
+        again.test(sotdd.open_dataset(named, name="batch"))
 
 
 def test_labels_on_one_side_alone_are_refused(rng):

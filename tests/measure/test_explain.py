@@ -173,7 +173,7 @@ def test_the_same_dataset_twice_and_one_without_labels(rng):
     assert told == sorted(told)
     assert told[-1] == (3000, 3000)
     assert why.names == ("data", "data (2)")
-    assert repr(why).startswith("data and data (2): 0 ")
+    assert repr(why).startswith("data and data (2): no difference found, p = 1\ndistance 0 ± 0, by itself within noise")
     assert not why.by_class.costs.any()
     assert json.loads(json.dumps(why.to_dict(), allow_nan=False))["features"] is None
     np.testing.assert_allclose(np.diag(why.by_class.coupling), np.bincount(a.codes) / 60)

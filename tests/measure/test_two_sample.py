@@ -97,13 +97,21 @@ def test_identical_datasets_are_never_told_apart(rng):
 # ------------------------------------------------------------------ level and power
 
 
-def test_many_permutations_end_at_the_first_look_where_they_decide_nothing(rng):
-    a, b, far = sample(rng, 60), sample(rng, 60), sample(rng, 60, shift=2)
-    first, asked = sotdd.test(a, b, n_permutations=99), sotdd.test(a, b, n_permutations=499)
-    assert first.p_value >= 0.2
-    assert len(asked.null) == 99
-    assert asked.p_value == first.p_value
-    assert sotdd.test(a, far, n_permutations=499).p_value == 1 / 500
+def test_many_permutations_end_at_a_look_where_the_others_decide_nothing():
+    counts = set()
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        a, b = sample(rng, 60), sample(rng, 60, shift=0.2)
+        first, second, asked = (sotdd.test(a, b, n_permutations=count, n_projections=4) for count in (39, 99, 499))
+        count, p_value = next(
+            (len(found.null), found.p_value)
+            for found, settled in ((first, 0.5), (second, 0.2), (asked, 0.0))
+            if found.p_value >= settled
+        )
+        assert (len(asked.null), asked.p_value) == (count, p_value)
+        counts.add(count)
+    assert counts == {39, 99, 499}
+    assert sotdd.test(a, sample(rng, 60, shift=2), n_permutations=499).p_value == 1 / 500
 
 
 @pytest.mark.slow
@@ -140,31 +148,39 @@ def test_what_it_finds(change):
 # ------------------------------------------------------------------ around it
 
 
-def test_the_strongest_aspect_is_named_where_it_stands_alone(rng):
+def test_what_decided_is_named_with_its_numbers(rng):
     told = []
     found = sotdd.test(
         sample(rng, 60), sample(rng, 50, shift=2), n_permutations=99, progress=lambda *now: told.append(now)
     )
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
-    assert list(found.aspects.values()).count(0.01) > 1  # every aspect is as loud: no cause is named
-    assert "most by" not in repr(found)
-    quiet = dataclasses.replace(found, aspects={**dict.fromkeys(found.aspects, 0.5), "means": 0.01})
-    assert "most by means" in repr(quiet)
+    most = found.aspects[found.strongest]
+    assert most.deviations == max(one.deviations for one in found.aspects.values()) > most.limit
+    assert f"most by {found.strongest} ({most.deviations:.1f} deviations, by chance up to {most.limit:.1f})" in repr(
+        found
+    )
+    quiet = dataclasses.replace(found, null=found.null + 100)
+    assert (quiet.verdict, quiet.verdict.exit_code, "most by" in repr(quiet)) == ("passed", 0, False)
     written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert (written["p_value"], written["n_points"], written["n_null"]) == (0.01, [60, 50], 99)
     assert written["null_quantiles"]["0.95"] == found.quantiles([0.95])[0.95]
+    assert (written["verdict"], written["decided_by"]) == ("drift", found.strongest)
+    assert written["aspects"]["means"]["p_value"] == 0.01
 
 
-def test_points_are_sampled_only_when_asked(rng):
+def test_points_are_sampled_when_asked_or_where_the_other_side_is_far_smaller(rng):
     a, b = sample(rng, 300), sample(rng, 40)
     found = sotdd.test(a, b, n_permutations=19, max_points=100)
     assert found.n_points == (100, 40)
-    assert "100 of the 300 points of 'a'" in repr(found)
+    assert "a: 100 of the 300 points were sampled" in repr(found)
     assert [remark.to_dict() for remark in found.remarks] == found.to_dict()["remarks"]
     again = sotdd.test(a, b, n_permutations=19, max_points=100)
     assert again.statistic == found.statistic
     assert sotdd.test(a, b, n_permutations=19).n_points == (300, 40)
+    thinned = sotdd.test(sample(rng, 1200), b, n_permutations=19)
+    assert thinned.n_points == (1000, 40)
+    assert "1,000 of the 1,200 points of 'a' were sampled" in repr(thinned)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "torch"])
@@ -234,8 +250,9 @@ def test_a_shift_across_correlated_features_is_found(rng):
     b[:, 3] += 0.1
     found = sotdd.test(a, b, n_permutations=199)
     assert found.p_value == 0.005
-    assert found.aspects["means"] == 0.005
-    assert min(p for name, p in found.aspects.items() if name not in ("means", "axes")) > 0.01
+    assert found.strongest in ("means", "principal axes")
+    assert found.aspects["means"].p_value == 0.005
+    assert min(one.p_value for name, one in found.aspects.items() if name not in ("means", "principal axes")) > 0.01
 
 
 def test_swapped_names_and_other_shares_are_found_by_name(rng):

@@ -76,12 +76,12 @@ def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
         text, _, python = read(tables / "page.html")
         assert executed(python)["results"] == {f"{batch}.csv": (told["test"]["p_value"], told["distance"]["value"])}
         assert (f"{batch}.csv has drifted" in text) == (batch == "gone")
-    assert told["test"]["n_null"] == 999  # so that an earlier look adds to its p-value
+    assert told["test"]["n_null"] == 999  # no earlier look ended it
     line = ["check", "train.sotdd", "same.csv", "gone.csv", "--label", "kind", "--report", "page.html", "--json"]
     told = json.loads(run(*line)[1])
     text, _, python = read(tables / "page.html")
     assert list(executed(python)["results"].values()) == [one["distance"]["value"] for one in told["batches"]]
-    assert "beyond noise (floor " in text
+    assert "by itself beyond its noise (95 % limit " in text
 
 
 @pytest.mark.parametrize("settings", [[], ["--seed", 4, "--p", 1, "--max-points", 40]])
@@ -107,8 +107,8 @@ def test_the_python_on_the_page_of_an_explanation_gives_its_numbers(tables, run)
     why = executed(python)["result"]
     assert data["distance"] == why.distance.value == told["distance"]["value"]
     assert "A <b>title</b>" in text
-    assert "train.csv and gone.csv differ beyond noise" in text
-    assert f"floor {why.distance.noise.value:.3g}" in text
+    assert f"train.csv and gone.csv differ: p = {why.test.p_value:.3g}" in text
+    assert f"95 % limit {why.distance.noise.limit(0.95):.3g}" in text
     for line in why.lines(1):
         assert f"{line.share:.0%}" in text
 
@@ -122,7 +122,7 @@ def test_python_writes_the_pages_too(rng, tmp_path):
     assert code is None  # the settings of the call are not known
     text, told, _ = read(sotdd.report(sotdd.explain(*data.values(), n_projections=32), tmp_path / "e.html"))
     assert told["within_noise"] is False
-    assert "a and b differ beyond noise" in text
+    assert "a and b differ: p = " in text
     for settings, said in [({"datasets": [x]}, "1 dataset: expected the two")]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.report(test, tmp_path / "x.html", **settings)
@@ -190,10 +190,12 @@ def test_the_columns_that_make_a_distance_come_first(tmp_path, rng):
     ]
     text = sotdd.report(sotdd.explain(*frames), tmp_path / "why.html").read_text(encoding="utf-8")
     cards = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
-    assert cards.index("Which columns it comes from") < cards.index("Which classes it comes from")
-    card = text.split(">Which columns it comes from<")[1].split("</section>")[0]
-    assert ">income<" in card
-    assert ">age<" not in card
+    assert cards.index("What changed in b") < cards.index("Which classes it comes from")
+    card = text.split(">What changed in b<")[1].split("</section>")[0]
+    changed, same = card.split("<details>")
+    assert ">income<" in changed
+    assert ">age<" not in changed
+    assert ">age<" in same
 
 
 def test_pixels_are_a_picture(tmp_path, rng):

@@ -16,9 +16,7 @@ class Stream(IntEnum):
     DIRECTIONS = 0  # by block of projections
     LABEL_TERMS = 2  # by block
     MORE_LABEL_TERMS = 3  # for the means of controls, by block
-    SAMPLE = 4  # points of a dataset that is too large, by dataset
     SPLITS = 5  # pooled points dealt to two sides, by split
-    REFERENCE = 6  # points of a drift reference that a batch is compared with, by the size of the batch
     HALF_SAMPLES = 7  # half of the points of each dataset of an explanation, by sample
     FLOW_STEPS = 8  # seeds of the projections that a step of a flow uses, by step
     STREAM_GROUPS = 9  # groups that points of a stream are dealt to, by how many came before

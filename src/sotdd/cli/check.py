@@ -12,6 +12,7 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import join_names, one_line, say_count, show
+from sotdd.basics.verdict import Verdict
 from sotdd.cli import options as o
 from sotdd.cli.options import open_data, open_source
 from sotdd.cli.terminal import complain, make_table, print_table, say, say_note, show_work
@@ -36,9 +37,6 @@ EXAMPLES = o.examples(
     "sotdd check train.parquet today.parquet --fail-above 0.1",
 )
 
-_WORDS = {"passed": ("passed", "green"), "drift": ("FAILED", "red"), "unknown": ("undecided", "yellow")}
-_EXIT_CODES = {"passed": 0, "drift": 1, "unknown": 2}
-
 # Settings of a reference, beside how projections are drawn.
 _FITTING = ("p", "max_points", "label_names")
 
@@ -51,13 +49,14 @@ def reference_command(
 ) -> None:
     """Keep a dataset as a reference, which sotdd check tests batches against.
 
-    The file holds projected values, labels and, of a sample of rows, every column
-    in at most 128 steps. It remembers which columns and labels were read, so that
-    batches are read in the same way.
+    The file holds a sample of rows as they were read, at most 20,000 and about four
+    million values, and a sketch of all rows for the distance: treat it as you treat the
+    data. It remembers which columns and labels were read, so that batches are read in
+    the same way.
     """
     o.refuse_output(output, o.REFERENCE, "train")
     source = open_data(data, asked, "to test batches against")
-    with show_work(f"Projecting {data} …", asked.quiet):
+    with show_work(f"Keeping rows of {data} …", asked.quiet):
         made = _fit_reference(data, source, asked)
     made.save(output)
     columns = made.projections.columns
@@ -121,10 +120,14 @@ def check_command(
     to permute, what halves of each differ by decides at that level. --fail-above
     decides by the size of the drift instead, in units of the spread of the reference.
 
-    Below the verdict are the columns that changed, with p-values that are right for
-    all columns together. Columns that change without drift overall are named, and pass.
+    The verdict is that of `sotdd test` for the rows of the reference and of the batch,
+    of which at most --max-points each are used. A line says what decided it and where it
+    lies; below are the columns that changed, with p-values that are right for all columns
+    together, and what changed in the table itself, such as columns that are new.
     """
-    from sotdd.drift.gate import FEWEST, LEVEL, BatchVerdict, Criteria, refuse_unwritable_log
+    from sotdd.drift.gate import FEWEST, BatchVerdict, Criteria, refuse_unwritable_log
+    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.measure.two_sample_result import LEVEL
     from sotdd.reports.gate_page import GateRun
 
     try:
@@ -142,6 +145,7 @@ def check_command(
             chosen.get("n_permutations", Criteria.n_permutations),
             chosen.get("min_points", FEWEST),
             chosen.get("require_all_columns", False),
+            chosen.get("max_points", MOST_POINTS),
         )
         run = _judge_batches(gate, current, asked, criteria)
     except SotddError as error:
@@ -157,16 +161,15 @@ def end_run(
     note: str = "",
 ) -> None:
     """Print a run, with ``more`` in its JSON and a note, and leave by its exit code; failures are of files to write."""
-    from sotdd.drift.gate import combine_verdicts
-
-    verdicts, whole = run.verdicts, combine_verdicts(run.verdicts)
+    verdicts = run.verdicts
+    whole = Verdict.combine(one.verdict for one in verdicts)
     # The error of one batch beside others stands in its line.
     has_lines = len(verdicts) > 1 and run.gate is not None and not (asked.json or asked.csv)
-    errors = [one.error for one in verdicts if one.verdict == "unknown" and not has_lines]
+    errors = [one.error for one in verdicts if one.verdict is Verdict.UNDECIDED and not has_lines]
     for line in dict.fromkeys([*filter(None, errors), *failures]):
         complain(line)
     _print_run(replace(asked, report=None) if failures else asked, run, whole, more, note)
-    exit_code = _EXIT_CODES[whole] or (2 if failures else 0)
+    exit_code = whole.exit_code or (2 if failures else 0)
     if exit_code:
         raise typer.Exit(exit_code)
 
@@ -175,6 +178,7 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     import sotdd
     from sotdd.drift.gate import Gate
+    from sotdd.measure.comparison import MOST_POINTS
 
     device = _choose(asked, "device")
     if o.is_made(reference):
@@ -185,11 +189,11 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
         sketch = replace(sotdd.Sketch.load(reference), name=reference)
         return Gate(reference, sketch, {**_choose(asked, "p"), **device})
     if o.is_made(reference, o.REFERENCE):
-        chosen = {**asked.drawing, **_choose(asked, *_FITTING)}
+        chosen = {**asked.drawing, **_choose(asked, "p", "label_names")}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
         return Gate(reference, sotdd.DriftReference.load(reference), device)
-    opened = open_data(reference, asked)
-    with show_work(f"Projecting {reference} …", asked.quiet):
+    opened = open_data(reference, asked, most=asked.measuring.get("max_points", MOST_POINTS))
+    with show_work(f"Keeping rows of {reference} …", asked.quiet):
         return Gate(reference, _fit_reference(reference, opened, asked), device)
 
 
@@ -213,7 +217,8 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
             with show_work(f"Checking {batch} …", asked.quiet):
                 verdict = gate.judge(opened, criteria, batch)
         except SotddError as error:
-            verdict = BatchVerdict(batch, n_points=getattr(opened, "n_points", None), error=error.say(asked.naming))
+            n_points = getattr(opened, "n_points", None)
+            verdict = BatchVerdict(batch, n_points=n_points, schema=error.remarks, error=error.say(asked.naming))
         verdicts.append(verdict)
         if asked.report is not None and opened is not None:
             summaries[batch] = DatasetSummary.of(opened)
@@ -221,7 +226,9 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
 
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
-    """Open a batch as the reference was; a sketch only beside a sketch."""
+    """Open a batch as the reference was, or a sample of it where it is large; a sketch only beside a sketch."""
+    from sotdd.measure.comparison import MOST_POINTS
+
     if o.is_made(batch, o.REFERENCE):
         raise SotddError(f"{batch!r} is a reference: give it first, and then the batches.")
     if o.is_made(batch):
@@ -230,7 +237,9 @@ def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
             raise SotddError(f"{batch!r} is a sketch but the reference, which sets the unit, is not: {advice}.")
         return open_source(batch, asked)
     with show_work(f"Reading {batch} …", asked.quiet):
-        return gate.open_batch(batch, **_choose_reading(asked))
+        return gate.open_batch(
+            batch, **_choose_reading(asked), max_points=asked.measuring.get("max_points", MOST_POINTS)
+        )
 
 
 def _choose_reading(asked: o.Asked) -> dict[str, Any]:
@@ -240,7 +249,7 @@ def _choose_reading(asked: o.Asked) -> dict[str, Any]:
 
 def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict], criteria: Criteria) -> dict[str, Any]:
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
-    reading = _choose_reading(asked)
+    reading = {**_choose_reading(asked), **_choose(asked, "max_points")}
     batches = {
         write_source(verdict.batch, **({} if o.is_made(verdict.batch) else reading)): (
             None if verdict.test is None else len(verdict.test.null)
@@ -249,7 +258,8 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict], 
         if verdict.distance is not None
     }
     is_made = o.is_made(gate.name, o.REFERENCE, o.SKETCH)
-    reference = gate.name if is_made else asked.write_source(gate.name)
+    most = _choose(asked, "max_points")  # rows are sampled when they are read
+    reference = gate.name if is_made else write_source(gate.name, **asked.reading, **most)
     settings = {**asked.drawing, **_choose(asked, *_FITTING)}
     found = {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made}
     return {**found, "level": (criteria.level or 1.0) / criteria.n_batches} if batches else {}
@@ -286,16 +296,15 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
     return failures
 
 
-def _print_run(asked: o.Asked, run: GateRun, whole: str, more: Mapping[str, object], note: str) -> None:
+def _print_run(asked: o.Asked, run: GateRun, whole: Verdict, more: Mapping[str, object], note: str) -> None:
     """Print what is said of all batches, in the form that was asked for."""
     from sotdd.drift.gate import list_values
 
     each = [verdict.to_dict() for verdict in run.verdicts]
     # What is said of a single batch stands at the top.
     batches = each[0] if len(each) == 1 else {"batches": each}
-    drifted = {"drift": True, "passed": False}.get(whole)
     asked.print(
-        {"reference": run.reference, "verdict": whole, "drifted": drifted, **more, **batches},
+        {"reference": run.reference, "verdict": whole.value, "drifted": whole.drifted, **more, **batches},
         lambda: _print_verdicts(run),
         rows=[list_values(verdict, run.reference) for verdict in run.verdicts],
         remarks=[
@@ -316,23 +325,24 @@ def _print_verdicts(run: GateRun) -> None:
     """
     several = len(run.verdicts) > 1
     for verdict in run.verdicts:
-        lines = [("drift" if outcome.failed else "passed", outcome.message) for outcome in verdict.outcomes]
-        if verdict.verdict == "unknown":
-            lines = [("unknown", one_line(verdict.error or ""))] if several and run.gate is not None else []
-        for kind, text in lines:
-            word, colour = _WORDS[kind]
+        lines = [outcome.message for outcome in sorted(verdict.outcomes, key=lambda one: not one.failed)]
+        if verdict.verdict is Verdict.UNDECIDED:
+            lines = [one_line(verdict.error or "")] if several and run.gate is not None else []
+        for number, text in enumerate(lines):  # what did not fail beside what did is no verdict
+            word, colour = (verdict.verdict.label, verdict.verdict.colour) if number == 0 else ("but", "")
             say(f"{word}  {show(verdict.batch)}: {text}" if several else f"{word}  {text}", colour)
         if lines and verdict.changes.changed:  # as much of the table as fits
             rows = verdict.changes.list_rows()
             print_table(make_table(rows, left=(0, 1, 2)), make_table([row[:3] for row in rows], left=(0, 1, 2)))
         for text in verdict.changes.say_rest() if lines else ():
             say(text)
+        for remark in verdict.schema:
+            say(f"{show(verdict.batch)}: {remark}" if several else f"schema: {remark}")
     judged = dict.fromkeys(verdict.judged.say() for verdict in run.verdicts if verdict.judged is not None)
     for text in judged:
         say(text)
     if several and run.gate is not None:
-        words = {"passed": "passed", "drift": "drifted", "unknown": "undecided"}
-        counts = [(word, sum(one.verdict == kind for one in run.verdicts)) for kind, word in words.items()]
+        counts = [(kind.past, sum(one.verdict is kind for one in run.verdicts)) for kind in Verdict]
         said = ", ".join(f"{count:,} {word}" for word, count in counts if count)
         say(f"{say_count(len(run.verdicts), 'batch', 'batches')}: {said}", "bold")
 

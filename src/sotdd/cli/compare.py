@@ -12,6 +12,7 @@ import typer
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import show, with_error
+from sotdd.basics.verdict import Verdict
 from sotdd.cli import options as o
 from sotdd.cli.options import open_data, open_source, say_sizes
 from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from sotdd.compute.matrix import DistanceMatrix
     from sotdd.compute.ranking import Ranking
     from sotdd.inputs.data import LabelledData
+    from sotdd.measure.changes import Changes
     from sotdd.measure.explanation.result import Explanation
-    from sotdd.measure.two_sample import TwoSampleTest
+    from sotdd.measure.two_sample_result import TwoSampleTest
     from sotdd.sketches.sketch import Sketch
 
 DISTANCE_EXAMPLES = o.examples(
@@ -155,16 +157,20 @@ def explain_command(
     )
 
 
-@o.takes(*_DATA, "page", "n_permutations", "max_points", "label_names", n_projections=128)
+@o.takes(*_DATA, "page", "n_permutations", "max_points", "label_names", n_projections=128, max_points=20_000)
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
-    datasets = [open_data(source, asked, "to permute") for source in (a, b)]
     import sotdd
+    from sotdd.measure.comparison import MOST_POINTS
+
+    most = asked.measuring.get("max_points", MOST_POINTS)
+    datasets = [open_data(source, asked, "to permute", most) for source in (a, b)]
 
     result = sotdd.test(*datasets, progress=asked.bar, **asked.settings)
     _write_pair_report(result, datasets, asked, a, b)
-    verdict = "they differ" if result.rejects(0.05) else "no difference was found"
-    _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, f"{verdict}, at a level of 5 %")
+    verdict = "no difference was found" if result.verdict is Verdict.PASSED else "they differ"
+    numbers = {"a": a, "b": b, **result.to_dict()}
+    _print_pair(result, numbers, datasets, asked, f"{verdict}, at a level of 5 %", result.changes)
 
 
 @o.takes("drawing", "page")
@@ -213,12 +219,17 @@ def _print_pair(
     datasets: Sequence[LabelledData | Sketch],
     asked: o.Asked,
     legend: str,
+    changes: Changes | None = None,
 ) -> None:
-    """Print a result of two datasets in one line, between their sizes and what to know of it."""
+    """Print a result of two datasets in one line, and what changed, between their sizes and what to know of it."""
 
     def write() -> None:
         say_note("\n".join(f"{show(data.name)}: {say_sizes(data)}" for data in datasets), asked.quiet)
         say(repr(replace(result, remarks=())), "bold")
+        if changes is not None and changes.changed:
+            print_table(make_table(changes.list_rows(names=(datasets[0].name, datasets[1].name)), left=(0, 1, 2)))
+        for text in [] if changes is None else changes.say_rest():
+            say(text)
 
     asked.print(numbers, write, remarks=result.remarks, legend=legend)
 

@@ -58,7 +58,7 @@ def monitor_command(
             with show_work(f"Checking {batch} …", asked.quiet):
                 verdict, monitor = gate.watch(monitor, opened, batch, asked.measuring.get("n_permutations", 499))
         except SotddError as error:
-            verdict = BatchVerdict(batch, error=error.say(asked.naming))
+            verdict = BatchVerdict(batch, schema=error.remarks, error=error.say(asked.naming))
         append_lines(log, [write_line(verdict, reference, datetime.now(UTC), monitor=describe_state(monitor))])
         verdicts.append(verdict)
     so_far = f"{say_count(monitor.n_batches, 'batch', 'batches')} so far"

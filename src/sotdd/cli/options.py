@@ -235,14 +235,17 @@ def open_source(source: str, asked: Asked) -> LabelledData | Sketch:
     return open_data(source, asked)
 
 
-def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
-    """Open a dataset; refuse a sketch, which lacks the points that serve the purpose."""
+def open_data(source: str, asked: Asked, purpose: str = "", most: int | None = None) -> LabelledData:
+    """Open a dataset, or a sample of ``most`` points; refuse a sketch, which lacks points for the purpose."""
     from sotdd.inputs import open_dataset
 
     if is_made(source):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
     with show_work(f"Reading {source} …", asked.quiet):
-        return open_dataset(source, **asked.reading)
+        reading = dict(asked.reading)
+        if most is not None:
+            reading |= {"max_points": most, "seed": asked.drawing.get("seed", 0)}
+        return open_dataset(source, **reading)
 
 
 def say_sizes(data: LabelledData | Sketch) -> str:

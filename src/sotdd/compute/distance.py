@@ -123,10 +123,10 @@ class Distance(Received):
 
     @property
     def within_noise(self) -> bool | None:
-        """Whether two samples of one source would often be as far apart: in more than 5 % of all splits.
+        """Whether the distance alone is within noise: ``noise.limit(0.95)``, which 5 % of all splits exceed.
 
         Two samples of one source are called farther in 5 % of cases. ``noise.borderline`` says where more
-        splits might turn it; `sotdd.test` has more power and a p-value.
+        splits might turn it. Nothing but the distance is looked at: whether the datasets differ, `sotdd.test` says.
         """
         return None if self.noise is None else self.noise.within
 
@@ -201,9 +201,9 @@ class Distance(Received):
     def _beside_noise(self) -> str:
         if self.noise is None:
             return ""
-        floor = f"floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
+        limit = f"95 % limit {with_error(self.noise.limit(0.95), self.noise.spread).partition(' ')[0]}"
         close = "borderline, " if self.noise.borderline else ""
-        return f", {'within' if self.within_noise else 'beyond'} noise ({close}{floor})"
+        return f", by itself {'within' if self.within_noise else 'beyond'} noise ({close}{limit})"
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""

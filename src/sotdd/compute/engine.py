@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.memory import kept_property
-from sotdd.inputs.data import Classified, LabelledData
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import Quantiles, Summaries
 from sotdd.projections.moments import LabelTerms, Polynomials
@@ -31,42 +30,7 @@ class ByClass:
     data: LabelledData
 
 
-@dataclass(frozen=True, eq=False)
-class ProjectedPoints(Classified):
-    """Points that were projected before, without their features: what a drift reference keeps.
-
-    Attributes
-    ----------
-    name
-        What messages call them.
-    rows
-        (L, n) feature projections, points in their own order.
-    classes, codes
-        The labels, and the index of every point's label among them.
-    groups
-        (n,) which points belong together; None where each is by itself.
-    """
-
-    name: str
-    rows: NDArray[np.float32]
-    classes: tuple[Hashable, ...]
-    codes: NDArray[np.integer]
-    groups: NDArray[np.int64] | None = None
-
-    @property
-    def n_points(self) -> int:
-        """How many points there are."""
-        return len(self.codes)
-
-    def take(self, index: NDArray[np.integer]) -> ProjectedPoints:
-        """Some of the points."""
-        groups = None if self.groups is None else self.groups[index]
-        return replace(self, rows=self.rows[:, index], codes=self.codes[index], groups=groups)
-
-
-# What engines see through projections. Datasets with the same features are projected once.
-Points: TypeAlias = LabelledData | ProjectedPoints
-Seen: TypeAlias = Points | ByClass
+Seen: TypeAlias = LabelledData | ByClass
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import OutOfRange
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.engine import Engine, Points, Pool, Projected
+from sotdd.compute.engine import Engine, Pool, Projected
 from sotdd.compute.run import Collector
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -128,7 +129,7 @@ class Plan:
 
     @classmethod
     def of_pair(
-        cls, datasets: Sequence[Points], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[LabelledData], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
     ) -> Plan:
         """All points of two datasets, split into sides of the same sizes."""
         both = [datasets[number] for number in pair]
@@ -138,7 +139,7 @@ class Plan:
 
     @classmethod
     def of_halves(
-        cls, datasets: Sequence[Points], number: int, count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[LabelledData], number: int, count: int, seed: int, orders: tuple[float, ...]
     ) -> list[Plan]:
         """One dataset, split into halves; nothing for a single point."""
         data = datasets[number]
@@ -150,7 +151,7 @@ class Plan:
 
     @classmethod
     def of_half_samples(
-        cls, datasets: Sequence[Points], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[LabelledData], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
     ) -> Plan:
         """Half of the points of one dataset against half of the other's.
 
@@ -250,7 +251,7 @@ class Plan:
         return pool if self.index is None else pool.take(self.index)
 
 
-def pool_codes(datasets: Sequence[Points]) -> Indices:
+def pool_codes(datasets: Sequence[LabelledData]) -> Indices:
     """The class of every point of the pooled datasets, where labels that are equal are one class."""
     seen: dict[Hashable, int] = {}
     parts = []

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
@@ -20,22 +20,19 @@ from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import explain_failure, read_whole, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.basics.text import join_names, json_number, quote, say_count, with_error
+from sotdd.basics.text import json_number, quote, say_count, with_error
+from sotdd.basics.verdict import Verdict
 from sotdd.compute.distance import Distance
-from sotdd.drift.changes import STUCK_LEVEL, Changes, say_chance
 from sotdd.drift.monitor import DriftMonitor
 from sotdd.drift.reading import BatchReading
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import LabelledData
+from sotdd.measure.changes import Changes
+from sotdd.measure.comparison import MOST_POINTS
 from sotdd.measure.distance import distance
-from sotdd.measure.two_sample import TwoSampleTest
+from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.sketches.sketch import Sketch
-
-Verdict: TypeAlias = Literal["passed", "drift", "unknown"]
-
-# The level of the decision unless another is asked for.
-LEVEL = 0.05
 
 # Too few points to conclude that nothing drifted: few differences would be found.
 FEWEST = 10
@@ -48,7 +45,11 @@ _READ = 1 << 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """One criterion: its value, the limit, whether it failed, and that in words."""
+    """One criterion: its value, the limit, whether it failed, and that in words.
+
+    The criteria are the "p_value" of a test, the "distance", its "noise" between sketches, the "evidence" of a series,
+    and the "range" of values that are too large to measure.
+    """
 
     criterion: str
     value: float | None
@@ -75,8 +76,8 @@ class BatchVerdict:
         How many points the batch has; None where it could not be opened.
     judged
         Which columns of it were judged and which were left out; None where it is no table.
-    changes
-        Which columns changed, and how; empty where that could not be compared.
+    schema
+        What changed in the table itself: columns that are new, gone, empty or constant, rows that repeat.
     error
         Why it is undecided; None where it is decided.
     """
@@ -87,20 +88,20 @@ class BatchVerdict:
     test: TwoSampleTest | None = None
     n_points: int | None = None
     judged: Remark | None = None
-    changes: Changes = field(default_factory=Changes)
+    schema: Remarks = ()
     error: str | None = None
 
     @property
     def verdict(self) -> Verdict:
         """In one word: drift that is found is drift, whatever else is undecided."""
         if any(outcome.failed for outcome in self.outcomes):
-            return "drift"
-        return "passed" if self.error is None else "unknown"
+            return Verdict.DRIFT
+        return Verdict.PASSED if self.error is None else Verdict.UNDECIDED
 
     @property
-    def drifted(self) -> bool | None:
-        """Whether it has drifted; None where that is undecided."""
-        return {"drift": True, "passed": False}.get(self.verdict)
+    def changes(self) -> Changes:
+        """What changed, as the test has it; nothing where there was none."""
+        return Changes() if self.test is None else self.test.changes
 
     @property
     def p_value(self) -> float | None:
@@ -109,9 +110,10 @@ class BatchVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        result: dict[str, Any] = {"current": self.batch, "verdict": self.verdict, "drifted": self.drifted}
+        result: dict[str, Any] = {"current": self.batch, "verdict": self.verdict.value, "drifted": self.verdict.drifted}
         result["checks"] = [{**asdict(one), "limit": json_number(one.limit)} for one in self.outcomes]
         result["columns"] = None if self.judged is None else self.judged.to_dict()
+        result["schema"] = [remark.to_dict() for remark in self.schema]
         result["changes"] = self.changes.to_dict()
         result["distance"] = None if self.distance is None else self.distance.to_dict()
         if self.test is not None:
@@ -119,12 +121,6 @@ class BatchVerdict:
         if self.error is not None:
             result["error"] = self.error
         return result
-
-
-def combine_verdicts(verdicts: Sequence[BatchVerdict]) -> Verdict:
-    """Combine what several batches say: one that drifted counts most, then one that is undecided."""
-    found = {verdict.verdict for verdict in verdicts}
-    return "drift" if "drift" in found else "passed" if found == {"passed"} else "unknown"
 
 
 @dataclass(frozen=True)
@@ -145,6 +141,8 @@ class Criteria:
         With fewer points, a batch does not pass: it is undecided.
     require_all_columns
         Whether a batch with a column that is left out does not pass either.
+    max_points
+        A batch of more points is sampled.
     """
 
     n_batches: int = 1
@@ -153,6 +151,7 @@ class Criteria:
     n_permutations: int = 999
     fewest: int = FEWEST
     require_all_columns: bool = False
+    max_points: int | None = MOST_POINTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,26 +190,25 @@ class Gate:
         self, batch: LabelledData | Sketch, criteria: Criteria, name: str, progress: bool = False
     ) -> BatchVerdict:
         """What the criteria say of a batch that is open."""
-        measured, test, changes = self._measure(batch, progress), None, Changes()
+        measured, test = self._measure(batch, progress), None
         outcomes = []
         if criteria.limit is not None:
             outcomes.append(_judge_by_limit(measured, criteria.limit))
         elif self.drift is None:
             outcomes.append(_judge_by_noise(measured, LEVEL / criteria.n_batches))
         if self.drift is not None and isinstance(batch, LabelledData):
-            changes = self.drift.find_changes(batch, level=(criteria.level or LEVEL) / criteria.n_batches)
+            test = self._run_test(self.drift, batch, criteria, progress)
             if criteria.level is not None:
-                test = self._run_test(self.drift, batch, criteria, progress)
-                outcomes.append(judge_by_test(test, criteria.level, criteria.n_batches, changes))
-                for one in changes.columns:
-                    if one.column in changes.stuck:  # has one value far more often than the reference ever has one
-                        chance, said = changes.stuck[one.column], f"column {one.column!r} is {one.what}: {one.detail}"
-                        outcomes.append(Outcome("values", chance, STUCK_LEVEL * changes.level, True, said))
-            if measured is not None:
+                outcomes.append(_judge_by_test(test, criteria.level, criteria.n_batches))
+            if measured is None:
+                outcomes.append(_judge_by_range(self.drift, batch))
+            else:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
         judged = self._find_judged(batch)
         doubt = self._doubt(batch, judged, criteria)
-        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, judged, changes, doubt)
+        return BatchVerdict(
+            name, tuple(outcomes), measured, test, batch.n_points, judged, self._compare_schema(batch), doubt
+        )
 
     def watch(
         self, monitor: DriftMonitor, batch: LabelledData | Sketch, name: str, n_permutations: int
@@ -221,9 +219,19 @@ class Gate:
         if doubt is not None or isinstance(batch, Sketch):
             return BatchVerdict(name, n_points=batch.n_points, judged=judged, error=doubt), monitor
         after = monitor.after(batch, n_permutations=n_permutations)
-        changes = monitor.reference.find_changes(batch) if after.alarm else Changes()
-        outcomes, measured = (_judge_by_sum(after, changes),), self._measure(batch, progress=False)
-        return BatchVerdict(name, outcomes, measured, after.last, batch.n_points, judged, changes), after
+        measured, schema = self._measure(batch, progress=False), self._compare_schema(batch)
+        outcomes = (
+            (_judge_by_sum(after),)
+            if measured is not None
+            else (_judge_by_sum(after), _judge_by_range(monitor.reference, batch))
+        )
+        return BatchVerdict(name, outcomes, measured, after.last, batch.n_points, judged, schema), after
+
+    def _compare_schema(self, batch: LabelledData | Sketch) -> Remarks:
+        """What changed in the table itself."""
+        if self.drift is None or isinstance(batch, Sketch):
+            return ()
+        return self.drift.compare_schema(batch)
 
     def _find_judged(self, batch: LabelledData | Sketch) -> Remark | None:
         """Which columns of a batch are judged; None where it is no table."""
@@ -246,7 +254,7 @@ class Gate:
     ) -> TwoSampleTest:
         """The test; if no permutation is as far and there were too few for the level, once more with enough."""
         each = (criteria.level or LEVEL) / criteria.n_batches
-        how = {"progress": progress, "level": each, **self.measuring}
+        how = {"progress": progress, "level": each, "max_points": criteria.max_points, **self.measuring}
         test = reference.test(batch, n_permutations=criteria.n_permutations, **how)
         farthest = test.p_value <= 1 / (1 + len(test.null))
         if farthest and not test.rejects(each):
@@ -291,34 +299,43 @@ def _judge_by_noise(measured: Distance | None, level: float) -> Outcome:
     return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured)}, {noise}")
 
 
-def judge_by_test(test: TwoSampleTest, level: float, n_batches: int, changes: Changes) -> Outcome:
-    """Whether a test finds drift at its share of the level; and whether columns alone changed."""
+def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
+    """Whether a test finds drift at its share of the level, what decided it, and where it lies."""
     each = level / n_batches
-    failed, changed = test.rejects(each), changes.changed
+    failed = test.rejects(each)
     shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
-    decided = f"(level {100 * level:g} %{shared})"
-    if failed:
-        how_many = f"{say_count(len(changed), 'column')} changed"
-        rest = "" if not len(changes) else f"; {how_many}" if changed else "; no column changed by itself"
-        message = f"drift: p = {test.p_value:.3g} {decided}{rest}"
-    elif changed:
-        names = f"column{'s' if len(changed) > 1 else ''} {join_names([repr(one.column) for one in changed], 3)}"
-        over = f"p = {say_chance(min(one.p_value for one in changed))} over {say_count(len(changes), 'column')}"
-        message = f"no drift overall: p = {test.p_value:.3g} {decided}, but {names} changed: {over}"
-    else:
-        message = f"no drift: p = {test.p_value:.3g} {decided}"
+    said = f"p = {test.p_value:.3g} (level {100 * level:g} %{shared})"
+    message = f"drift: {said}, {test.say_why()}" if failed else f"no drift: {said}"
     return Outcome("p_value", test.p_value, each, failed, message)
 
 
-def _judge_by_sum(monitor: DriftMonitor, changes: Changes) -> Outcome:
+def _judge_by_range(reference: DriftReference, batch: LabelledData) -> Outcome:
+    """Values so large that no distance can be measured: that is drift, whatever a test of ranks says."""
+    ends = []
+    for data in (reference.data, batch):
+        low, high = np.full(data.n_features, np.inf), np.full(data.n_features, -np.inf)
+        for block in data.blocks():
+            rows = data.rows(block)
+            low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
+        names = data.columns or tuple(f"feature {place}" for place in range(data.n_features))
+        farthest = np.where(np.abs(low) > np.abs(high), low, high)
+        ends.append(dict(zip(names, farthest.tolist(), strict=True)))
+    of_reference, of_batch = ends
+    column = max(of_batch, key=lambda name: abs(of_batch[name]))
+    usual = f", in the reference {of_reference[column]:.4g}" if column in of_reference else ""
+    message = f"drift: too far to measure, since {column!r} goes to {of_batch[column]:.4g}{usual}"
+    return Outcome("range", of_batch[column], math.nan, True, message)
+
+
+def _judge_by_sum(monitor: DriftMonitor) -> Outcome:
     """Whether the batches so far drifted, the last one included, whose columns may have changed."""
     assert monitor.last is not None
     said = "drift" if monitor.alarm else "no drift so far"
     message = (
         f"{said}: evidence {monitor.total:.2f}, limit {monitor.limit:.2f}; this batch p = {monitor.last.p_value:.3g}"
     )
-    if len(changes) and not changes.changed:
-        message += "; no column of this batch alone changed clearly"
+    if monitor.alarm:
+        message += f", {monitor.last.say_why()}"
     return Outcome("evidence", monitor.total, monitor.limit, monitor.alarm, message)
 
 
@@ -347,12 +364,13 @@ def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
     limits = {outcome.criterion: outcome.limit for outcome in verdict.outcomes}
     distance = verdict.distance
     return {
-        "verdict": verdict.verdict,
+        "verdict": verdict.verdict.value,
         "batch": verdict.batch,
         "reference": reference,
         "points": verdict.n_points,
         "columns": None if verdict.judged is None else str(verdict.judged),
         "changed": "; ".join(f"{one.column}: {one.what}" for one in verdict.changes.changed) or None,
+        "schema": "; ".join(map(str, verdict.schema)) or None,
         "distance": None if distance is None else _round(distance.value),
         "stderr": None if distance is None else _round(distance.stderr),
         "limit": _round(limits.get("distance", limits.get("noise"))),
@@ -421,7 +439,7 @@ def read_log(path: str | os.PathLike[str], reference: str) -> list[dict[str, str
         except (ValueError, AttributeError, RecursionError):  # cut short, or none of a gate
             continue
         same = Path(found.get("reference", "")).name == Path(reference).name  # from whichever folder it was named
-        if same and "date" in found and found.get("verdict") in get_args(Verdict):
+        if same and "date" in found and found.get("verdict") in set(Verdict):
             entries.append(found)
     return entries
 

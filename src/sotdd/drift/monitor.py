@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole
 from sotdd.basics.text import quote, say_count
 from sotdd.inputs.data import Dataset
-from sotdd.measure.two_sample import TwoSampleTest
+from sotdd.measure.two_sample_result import TwoSampleTest
 
 if TYPE_CHECKING:
     from sotdd.drift.reference import DriftReference
@@ -184,11 +183,9 @@ def find_limit(run_length: int, shift: float = 0.0) -> float:
 
 
 def describe_state(monitor: DriftMonitor) -> dict[str, Any]:
-    """What a line of a log has of a monitor, by which `resume_monitor` goes on; the reference by its points."""
-    points = monitor.reference.points
-    digest = hashlib.sha256(points.rows.tobytes() + points.codes.astype(np.int64).tobytes()).hexdigest()[:16]
+    """What a line of a log has of a monitor, by which `resume_monitor` goes on; the reference by its rows."""
     sums = {"total": monitor.total, "limit": monitor.limit, "n_batches": monitor.n_batches}
-    return {"reference": digest, "run_length": monitor.run_length, **sums}
+    return {"reference": monitor.reference.digest, "run_length": monitor.run_length, **sums}
 
 
 def resume_monitor(monitor: DriftMonitor, log: str | PathLike[str]) -> DriftMonitor:

@@ -1,4 +1,4 @@
-"""How batches are opened: as their reference was, with the same columns, labels and bins."""
+"""How batches are opened: as their reference was, with the same columns and labels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import drop_columns
-from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.inputs.labels import cut, find_edges
+from sotdd.inputs.data import Dataset, LabelledData, Schema
+from sotdd.inputs.opening import open_alike
 from sotdd.inputs.reading import OPTIONS
 from sotdd.inputs.sources import SourceText
 
@@ -35,24 +35,21 @@ class BatchReading:
     ----------
     settings
         Options of its source, such as the column of labels, by name.
-    columns
-        The features that were made of the columns of the table; None where it was no table.
-    labelled
-        Whether there were labels, or one class was asked for.
-    edges
-        Between which numbers targets were cut into classes; None where they were not.
     suffix
         How the file was called, since batches that are called so are written alike.
-    left_out
-        Columns of the table that are no features, and why.
+    columns
+        The features that were made of the columns of the table; None where it was no table.
+    schema
+        What the columns of its table are; None where that is not known, and batches are read by their features.
+    labelled
+        Whether there were labels, or one class was asked for.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
-    columns: tuple[str, ...] | None = None
-    labelled: bool = True
-    edges: tuple[float, ...] | None = None
     suffix: str = ""
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+    schema: Schema | None = None
+    labelled: bool = True
 
     @classmethod
     def of(cls, source: object, data: LabelledData, asked: Mapping[str, Any] | None = None) -> BatchReading:
@@ -61,23 +58,28 @@ class BatchReading:
         options = {**(asked or {}), **({} if parsed is None else parsed.options)}
         if not isinstance(options.get("groups"), str):  # those of the rows of one dataset are of no other
             options.pop("groups", None)
-        target = data.origin.target
-        return cls(
-            {name: value for name, value in options.items() if name in SETTINGS},
-            data.columns,
-            data.origin.labelled,
-            None if target is None else tuple(find_edges(target.values, target.bins).tolist()),
-            "" if parsed is None else Path(parsed.path).suffix.lower(),
-            {column: left.why for column, left in data.origin.left_out.items()},
-        )
+        if data.origin.group_column is not None:
+            options["groups"] = data.origin.group_column
+        if data.origin.target is not None:
+            options["bins"] = data.origin.target.bins
+        kept = {name: value for name, value in options.items() if name in SETTINGS}
+        suffix = "" if parsed is None else Path(parsed.path).suffix.lower()
+        return cls(kept, suffix, data.columns, data.schema, data.origin.labelled)
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # as open_dataset
         """Open a batch with the columns of the reference and labels as it has them; what is ``asked`` goes first.
 
         Letters are read as the reference's are only where they are no UTF-8: other encodings read anything, wrongly.
         """
-        data = batch if isinstance(batch, LabelledData) and not asked else self._read(batch, asked)
-        return self._with_classes(self._without_others(data))
+        if isinstance(batch, LabelledData):
+            data = open_dataset(batch, **asked) if asked else batch
+        else:
+            data = self._read(batch, asked)
+        if self.settings.get("bins") is not None and data.origin.target is None:
+            raise SotddError(
+                f"targets of the reference are cut into bins but dataset {data.name!r} has none: open it with bins=."
+            )
+        return self._without_others(data)
 
     def find_judged(self, batch: LabelledData) -> Remark | None:
         """Which columns of a batch are judged, and which are not, since it or the reference left them out."""
@@ -86,50 +88,41 @@ class BatchReading:
             return None
         others = [remark for remark in batch.remarks if remark.kind == "columns not in reference"]
         unknown = {column: "not in the reference" for remark in others for column in remark.facts["columns"]}
-        left_out = {column: {"why": why} for column, why in {**self.left_out, **unknown}.items()}
+        known = {} if self.schema is None else {column: left.why for column, left in self.schema.left_out.items()}
+        left_out = {column: {"why": why} for column, why in {**known, **unknown}.items()}
         return Remark("columns judged", columns=own.facts["columns"], left_out={**left_out, **own.facts["left_out"]})
 
     def _read(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
-        name = None if isinstance(batch, (LabelledData, str, PathLike)) else "batch"
-        if isinstance(batch, (tuple, np.ndarray, LabelledData)):  # of which nothing was to be chosen
+        name = None if isinstance(batch, (str, PathLike)) else "batch"
+        if isinstance(batch, (tuple, np.ndarray)):  # of which hardly anything was to be chosen
             kept = {name: value for name, value in self.settings.items() if name in ("bins", "blocks")}
-            return open_dataset(batch, name=name, **{**kept, **asked})
+            return open_alike(batch, self.schema, name=name, **{**kept, **asked})
         suffix = Path(str(batch).partition("::")[0]).suffix.lower() if isinstance(batch, (str, PathLike)) else ""
         settings = {
             name: value for name, value in self.settings.items() if suffix == self.suffix or name not in _OF_TEXT
         }
-        if self.columns is not None and suffix not in _ARRAYS:
+        if self.schema is None and self.columns is not None and suffix not in _ARRAYS:
             settings["features"] = list(self.columns)
         settings |= asked
         encoding = settings.pop("encoding", None)
         try:
-            return open_dataset(batch, name=name, **settings)
+            return open_alike(batch, self.schema, name=name, **settings)
         except SotddError:
             if encoding is None:
                 raise
-            return open_dataset(batch, name=name, encoding=encoding, **settings)
+            return open_alike(batch, self.schema, name=name, encoding=encoding, **settings)
 
     def _without_others(self, data: LabelledData) -> LabelledData:
         """A batch without the columns that the reference does not have, which a remark names."""
         if self.columns is None or data.columns is None:
             return data
-        wanted = set(data.find_columns(self.columns))
+        wanted = set(data.find_columns(self.columns) if self.schema is None else self.schema.kinds)
         others = tuple(column for column in data.table if column not in wanted)
         if not others or len(others) == len(data.table):
             return data
         fewer = drop_columns(data, others)
-        return replace(fewer, origin=fewer.origin.also(Remark("columns not in reference", columns=others)))
-
-    def _with_classes(self, data: LabelledData) -> LabelledData:
-        """A batch with its targets cut where those of the reference were: bins of its own would hide a shift."""
-        if self.edges is None:
-            return data
-        if data.origin.target is None:
-            raise SotddError(
-                f"targets of the reference are cut into bins but dataset {data.name!r} has none: open it with bins=."
-            )
-        labels = cut(data.origin.target.values, np.array(self.edges)).take(None)
-        return replace(data, classes=labels.classes, codes=labels.codes)
+        origin = fewer.origin.also(Remark("columns not in reference", columns=others))
+        return replace(fewer, origin=replace(origin, unread=(*origin.unread, *others)))
 
     def refuse_half_labelled(self, data: LabelledData, n_classes: int) -> None:
         """Refuse labels on one side alone, where they say anything."""

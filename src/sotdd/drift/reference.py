@@ -2,74 +2,66 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable
+import hashlib
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import Received, check_choice, check_count, check_flag, check_level, check_order
-from sotdd.basics.display import Progress, report_progress
+from sotdd.basics.checks import Received, check_count, check_flag
+from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
-from sotdd.basics.randomness import Stream, generator
-from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.basics.randomness import check_seed
+from sotdd.basics.remarks import Remarks, join_remarks
 from sotdd.basics.text import say_count
-from sotdd.compute.comparison import PairCosts
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import ProjectedPoints
-from sotdd.compute.estimators import estimate_distance
-from sotdd.compute.resampling import Indices, KeepPools, pool_groups
-from sotdd.compute.run import choose_engine, run
-from sotdd.drift.changes import Changes, find_changes
-from sotdd.drift.columns import ReferenceColumns, Sides, pool_columns, spread_rows
 from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit
 from sotdd.drift.reading import BatchReading
+from sotdd.drift.schema import compare_schema
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import meets_by_position, order_columns
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.agreement import cut_alike, match_columns, remark_positions
+from sotdd.inputs.data import Dataset, LabelledData, same_features
+from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.opening import split_reading
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.measure.changes import Changes
+from sotdd.measure.columns import pool_columns
+from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
-from sotdd.measure.permutations import Permutations
 from sotdd.measure.statistics import LabelNames
-from sotdd.measure.two_sample import DRAWING, TwoSampleTest, permute, sample_datasets, split_seed
+from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.projections.drawing import DRAWING as MANY
 from sotdd.projections.drawing import CallSettings, show_drawing
+from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scaler
+from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import sketch_opened
 
-# A batch is compared with at most this many times its points, or with this many if that is more: beyond that, all
-# noise is the batch's own.
-_ENOUGH_TIMES = 20
-_ENOUGH = 1000
-
-# Points farther than this many spreads are brought that near. They are a difference in any case, and their powers stay
-# within float64.
-FARTHEST = 1e12
+# Values that are kept of a large reference, and rows at least.
+_MOST_VALUES, _FEWEST_ROWS = 1 << 22, 64
 
 
 @dataclass(frozen=True, eq=False)
 class DriftReference(Received):
-    """A reference dataset, kept as projections, to test batches of any size against.
+    """A reference dataset, kept as rows, to test batches of any size against.
 
-    It holds projected values and labels, and every column in at most 128 steps. A test permutes the points of reference
-    and batch between the two, as `sotdd.test` does, so its level holds for any distribution and any two sizes, on
-    average over references: one that happens to be unlike its source alarms more often, another less. If it has twenty
-    times the points of a batch, that hardly matters.
+    It holds a sample of its rows as they were read: at most 20,000, and about four million values. A test is
+    `sotdd.test` of these rows and the batch: whatever is learned is learned from both together, so its level holds for
+    any distribution and any two sizes, on average over references: one that happens to be unlike its source alarms more
+    often, another less. If it has twenty times the points of a batch, that hardly matters.
 
     Attributes
     ----------
-    points
-        The reference under every projection, with the labels.
+    data
+        The rows that are kept.
     projections
-        What the reference and every batch are seen through; the scaler is the reference's own.
+        Its laws and seed are those of tests, which scale features anew by the rows that are compared; its scaler sets
+        the unit of `distance`.
     p
         The order of transport of the distance.
     label_names
@@ -83,9 +75,9 @@ class DriftReference(Received):
     reading
         How it was opened, and so how batches are: the same columns of tables, the same labels.
     sketch
-        What `distance` measures by where it was asked for; None where it goes by the projections of the test.
-    columns
-        What is kept of every column, by which `find_changes` says what changed; None for very many features.
+        What `distance` measures by where it was asked for; None where it goes by the rows that are kept.
+    is_fixed
+        Whether tests go through ``projections`` as they are, scaler and all, since the caller gave them.
 
     Examples
     --------
@@ -102,7 +94,7 @@ class DriftReference(Received):
     True
     """
 
-    points: ProjectedPoints
+    data: LabelledData
     projections: Projections
     p: float
     label_names: LabelNames
@@ -111,7 +103,7 @@ class DriftReference(Received):
     name: str = "reference"
     reading: BatchReading = field(default_factory=BatchReading)
     sketch: Sketch | None = None
-    columns: ReferenceColumns | None = None
+    is_fixed: bool = False
 
     @classmethod
     @show_drawing(DRAWING)
@@ -122,12 +114,12 @@ class DriftReference(Received):
         p: float = ORDER,
         projections: Projections | None = None,
         label_names: LabelNames = "ignore",
-        max_points: int | None = 20_000,
+        max_points: int | None = MOST_POINTS,
         with_sketch: bool = False,
         device: str = "auto",
         **drawing: Unpack[CallSettings],
     ) -> DriftReference:
-        """Project a dataset and keep it as a reference.
+        """Keep rows of a dataset as a reference.
 
         Parameters
         ----------
@@ -141,27 +133,31 @@ class DriftReference(Received):
         seed
             Of permutations and samples and, unless ``projections`` are given, of the projections.
         projections
-            What to see it through, in place of those settings.
+            What to compare through, in place of those settings. They bring their own scaler, which must not come from
+            the reference or a batch alone.
         label_names
             "match" if a class is the same only under the same name; see `sotdd.test`.
         groups, blocks
             Which rows belong together, as in `sotdd.test`; batches are read alike.
         max_points
-            Keep a random sample of this many points, where there are more; None to keep all.
+            Keep a random sample of this many points, where there are more, and of fewer where points have very many
+            features; None to keep all.
         with_sketch
             Whether to keep a sketch of all points too, through 1,000 projections of the same laws. It makes `distance`
             several times as exact, as `sotdd reference` does.
         device
             As in `sotdd.distance`.
         """
-        p = check_order(p)
-        names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
-        how, drawn = split_reading(drawing)
+        how = Permuting.of(p, 1, "combined", label_names, max_points)
+        reading, drawn = split_reading(drawing)
         seed, settings = split_seed(drawn, projections)
-        opened = open_dataset(data, name="reference", **how)
+        opened = open_dataset(data, name="reference", **reading)
         recipe, [opened] = fit_projections([opened], projections, settings, drawing=DRAWING)
         recipe = recipe.evenly()
-        [reference], remarks = sample_datasets([opened], max_points, seed)
+        most = how.max_points
+        if most is not None:
+            most = min(most, max(_FEWEST_ROWS, _MOST_VALUES // opened.n_features))
+        [kept], remarks = sample_datasets([opened], most, seed)
         name = data.name if isinstance(data, LabelledData) else "reference"
         name = str(data) if isinstance(data, (str, PathLike)) else name  # a path is a name
         sketch = None
@@ -171,13 +167,9 @@ class DriftReference(Received):
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
         said = join_remarks(remarks, opened.remarks, (remark.of(name) for remark in remark_on_rows(opened)))
-        reading = BatchReading.of(data, opened, how)
-        near, kept = _bring_near(reference, recipe.scaler), KeepPools((0,))
-        with choose_engine(device, [near], recipe.n_projections) as engine:
-            run([near], recipe, engine, [kept])
-        rows = np.concatenate([pool.values() for pool in kept.pools])
-        points = ProjectedPoints(reference.name, rows, reference.classes, np.array(reference.codes), reference.groups)
-        return cls(points, recipe, p, names, seed, said, name, reading, sketch, ReferenceColumns.of(reference))
+        fixed = projections is not None or isinstance(drawn.get("scale"), Scaler)
+        batches = BatchReading.of(data, opened, reading)
+        return cls(_hold_rows(kept), recipe, how.p, how.label_names, seed, said, name, batches, sketch, fixed)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all, without pickle; treat it as you treat the data it was made of."""
@@ -205,12 +197,20 @@ class DriftReference(Received):
     @property
     def classes(self) -> tuple[Hashable, ...]:
         """The labels of the reference."""
-        return self.points.classes
+        return self.data.classes
 
     @property
     def n_points(self) -> int:
         """How many points are kept of it."""
-        return self.points.n_points
+        return self.data.n_points
+
+    @property
+    def digest(self) -> str:
+        """A short name for its rows."""
+        found = hashlib.sha256(self.data.codes.astype(np.int64).tobytes())
+        for block in self.data.blocks():
+            found.update(self.data.rows(block).astype(np.float64).tobytes())
+        return found.hexdigest()[:16]
 
     def __repr__(self) -> str:
         """Sizes, for people."""
@@ -222,12 +222,14 @@ class DriftReference(Received):
         self,
         batch: Dataset,
         *,
-        n_permutations: int = 499,
-        level: float | None = None,
+        n_permutations: int = 999,
+        level: float = LEVEL,
+        max_points: int | None = MOST_POINTS,
+        seed: int | None = None,
         device: str = "auto",
         progress: Progress = None,
     ) -> TwoSampleTest:
-        """Say whether a batch may be a sample of the reference's source.
+        """Say whether a batch may be a sample of the reference's source, and what changed: `sotdd.test` of both.
 
         Parameters
         ----------
@@ -237,34 +239,34 @@ class DriftReference(Received):
         n_permutations
             How many permutations, at most, as in `sotdd.test`; the smallest p-value is 1 / (n_permutations + 1).
         level
-            The level that decides, if there is one, as in `sotdd check`: the test ends as soon as its verdict there is
-            clear. With p ≥ 0.5 after 39 permutations, p ≥ 0.2 after 99, or p ≥ 0.15 after 10 / level, it passes. If
-            none of 10 / level permutations is as far, it rejects with a p-value of a tenth of the level, which is
-            added to every p-value that comes later. So the level holds exactly.
+            The level that decides, and at which columns are named.
+        max_points
+            Use a random sample of this many points of the batch, where there are more.
+        seed
+            Of projections and permutations, in place of that of the reference.
         device
             As in `sotdd.distance`.
         progress
             True for a bar, or a function of (done, total).
         """
-        count = check_count(n_permutations, "n_permutations")
-        limit = None if level is None else check_level(level, such_as=0.05)
-        data = self.open_batch(batch)
-        points, sides, _ = self._put_beside(data)
-        whole = bool(sides) and len(sides[0].codes) == points.n_points + data.n_points
-        with_names = self.label_names == "match" and len(self.classes) > 1
-        columns = pool_columns(sides, with_names) if whole else None
-        pair = points, _bring_near(data, self.projections.scaler)
-        engine = choose_engine(device, [pair[1]], self.projections.n_projections)
-        with report_progress(progress, "Permuting") as report, engine as active:
-            how = self.projections, self.p, self.seed, active, columns
-            measured = Permutations(pair, *how, label_names=self.label_names)
-            return permute(measured, count, remarks=self._remark_on(data), report=report, level=limit)
+        how = Permuting.of(self.p, n_permutations, "combined", self.label_names, max_points, level)
+        number = self.seed if seed is None else check_seed(seed)
+        data = self.open_batch(batch, **({} if isinstance(batch, LabelledData) else {"max_points": how.max_points}))
+        pair = self._put_beside(data)
+
+        def fit(some: Sequence[LabelledData]) -> tuple[Projections, list[LabelledData]]:
+            recipe = self._refit(some, None if seed is None else number)
+            return recipe, [recipe.align(part) for part in some]
+
+        remarks = self._remark_on(data)
+        test, _ = compare_pair(pair, fit, how, number, remarks=remarks, device=device, progress=progress)
+        return test
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.
 
-        By the sketch where one is kept; otherwise what `sotdd.distance` gives through ``projections`` with
-        ``estimator="plain"``, where points too far to measure are brought within range.
+        By the sketch where one is kept; otherwise what `sotdd.distance` gives for the rows that are kept, through
+        ``projections`` with ``estimator="plain"``.
 
         Examples
         --------
@@ -272,28 +274,24 @@ class DriftReference(Received):
         >>> rng = np.random.default_rng(0)
         >>> reference = sotdd.DriftReference.fit(rng.normal(size=(300, 4)), with_sketch=True)
         >>> reference.distance(rng.normal(1, 1, size=(200, 4)))
-        0.8379 ± 0.0043, beyond noise (floor 0.109) (s-OTDD, p=2, 1,000 projections)
+        0.8379 ± 0.0043, by itself beyond noise (95 % limit 0.176) (s-OTDD, p=2, 1,000 projections)
         """
-        data, recipe = self.open_batch(batch), self.projections
+        data = self.open_batch(batch)
+        if self.data.origin.target is not None and data.origin.target is not None:  # bins of the reference
+            target = self.data.origin.target
+            labels = cut(data.origin.target.values, find_edges(target.values, target.bins)).take(None)
+            data = replace(data, classes=labels.classes, codes=labels.codes)
         if self.sketch is not None:
             found = distance(self.sketch, data, p=self.p, device=device)
-            return replace(found, remarks=self._remark_on(data))
-        pair = self.points, _bring_near(data, recipe.scaler)
-        with choose_engine(device, [pair[1]], recipe.n_projections) as engine:
-            costs = PairCosts([(0, 1)], self.p, engine)
-            run(pair, recipe, engine, [costs])
-            costs.collect()
-            [mean] = costs.estimate()
-        return estimate_distance(
-            self.points, data, costs.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
-            columns=recipe.columns, remarks=self._remark_on(data), known=mean,
-        )  # fmt: skip
+        else:
+            how: dict[str, Any] = {"projections": self.projections, "estimator": "plain", "device": device}
+            found = distance(self.data, data, p=self.p, label_names="ignore", **how)
+        return replace(found, remarks=self._remark_on(data))
 
-    def find_changes(self, batch: Dataset, *, level: float = 0.05) -> Changes:
-        """Say which columns of a batch changed, by how much, which pairs of them, and which classes moved.
+    def find_changes(self, batch: Dataset, *, level: float = LEVEL) -> Changes:
+        """Say which columns of a batch changed, by how much, which pairs of them, and which classes: those of `test`.
 
-        Where nothing has drifted, any column is named with a chance of ``level``, however many columns there are; and
-        any pair or class with the same chance. The verdict is that of `test`, which sees all columns together.
+        Where nothing has drifted, anything is named with a chance of at most ``level``: only if the test finds drift.
 
         Examples
         --------
@@ -304,19 +302,17 @@ class DriftReference(Received):
         column     what changed  reference → batch   share      p
         feature 1  moved         mean 0.028 → 0.514  100 %  0.001
         """
-        data, limit = self.open_batch(batch), check_level(level, such_as=0.05)
-        _, sides, groups = self._put_beside(data)
-        n_kept = 0 if self.columns is None else len(self.columns.codes)
-        return find_changes(sides, groups, n_kept, self.projections, self.p, limit, self.seed)
+        return self.test(batch, level=level).changes
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
-        """Open a batch as it is tested: as the reference was unless asked otherwise, with its columns in order."""
-        centre = None if self.projections.scaler is None else self.projections.scaler.centre
+        """Open a batch as the reference was unless asked otherwise; one with other columns is refused."""
         opened = self.reading.open_batch(batch, **asked)
-        data = order_columns(opened, self.projections.columns, "the reference", centre)
-        self.projections.check(data)
-        self.reading.refuse_half_labelled(data, len(self.classes))
-        return data
+        self._put_beside(opened)
+        return opened
+
+    def compare_schema(self, batch: LabelledData) -> Remarks:
+        """What changed in a table itself: columns that are new, gone, empty or constant, dates, rows that repeat."""
+        return compare_schema(self.data, batch, pool_columns(self._put_beside(batch)) or [])
 
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
@@ -324,47 +320,33 @@ class DriftReference(Received):
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
         return DriftMonitor(self, run_length, find_limit(run_length, USUAL_SHIFT))
 
-    def _put_beside(self, batch: LabelledData) -> tuple[ProjectedPoints, list[Sides], Indices | None]:
-        """As much of the reference as a batch needs, chosen at random; its columns beside those of the batch; groups.
+    def _put_beside(self, batch: LabelledData) -> list[LabelledData]:
+        """The rows that are kept and a batch with the same features: categories and bins are those of both."""
+        self.reading.refuse_half_labelled(batch, len(self.classes))
+        pair = cut_alike(match_columns([self.data, batch]))
+        same_features(pair)
+        self.projections.check_shape(batch.point_shape, batch.name)
+        return pair
 
-        The columns, and the groups of their rows, are of fewer rows if there are very many values.
-        """
-        points, columns, size = self.points, self.columns, batch.n_points
-        enough = max(_ENOUGH, _ENOUGH_TIMES * size)
-        if self.n_points > enough:
-            chosen = np.sort(generator(self.seed, Stream.REFERENCE, size).choice(self.n_points, enough, replace=False))
-            points = points.take(chosen)
-            if columns is not None and len(columns.codes) == self.n_points:
-                columns = replace(columns, codes=columns.codes[chosen])
-        if columns is None:
-            return points, [], None
-        of_points = points if len(columns.codes) == points.n_points else self.points
-        pair = [part.groups for part in (of_points, batch)]
-        some = [None if one is None else one[spread_rows(len(one), batch.n_features)] for one in pair]
-        sides = columns.put_beside(batch)
-        sizes = len(columns.codes), len(spread_rows(size, batch.n_features))
-        return points, sides, pool_groups(some, sizes)
+    def _refit(self, pair: Sequence[LabelledData], seed: int | None) -> Projections:
+        """The projections of a test: the laws of the reference, its seed or another, and the scale of both together."""
+        given = self.projections
+        if self.is_fixed or not isinstance(given.source, Laws):
+            return given
+        d, columns = same_features(pair), next((part.columns for part in pair if part.columns is not None), None)
+        laws = replace(given.source, n_features=d, seed=given.source.seed if seed is None else seed)
+        scaler = None if given.scaler is None else find_scaler(given.scaler.kind, pair)
+        return Projections(d, given.n_projections, laws, scaler, columns)
 
     def _remark_on(self, batch: LabelledData) -> Remarks:
-        """Remarks on both, on how features are scaled, and on how the columns of a batch were matched."""
-        scaler, columns = self.projections.scaler, self.projections.columns
-        matched = []
-        if meets_by_position(batch, columns):
-            matched = [Remark("matched by position", name=batch.name, projections_have_names=columns is not None)]
+        """What a reader should know of the reference, and of a batch."""
         found = (*batch.remarks, *remark_on_rows(batch))
         own = [remark.of(batch.name) for remark in found if remark not in self.remarks]
-        return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
+        return join_remarks(self.remarks, remark_positions([self.data, batch], None), own)
 
 
-def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
-    """A dataset with values however large brought within range: they are tested, not refused."""
-    centre, scale = (0.0, 1.0) if scaler is None else (scaler.centre, scaler.scales)
-    with np.errstate(over="ignore"):
-        farthest = FARTHEST / math.sqrt(data.n_features) * scale  # so that no projection is farther
-        low, high = (np.broadcast_to(centre + sign * farthest, data.n_features) for sign in (-1, 1))
-    for block in data.blocks():
-        rows = data.rows(block)
-        if (rows < low).any() or (rows > high).any():
-            shape, cut = (data.n_points, data.n_features), lambda rows: np.clip(data.rows(rows), low, high, dtype=float)
-            return replace(data, features=StreamedFeatures(data.name, shape, np.float64, cut))
-    return data
+def _hold_rows(data: LabelledData) -> LabelledData:
+    """A dataset with its points in memory, wherever they were; what is to be said of it stands elsewhere."""
+    rows = np.concatenate([data.rows(block) for block in data.blocks()])
+    origin = replace(data.origin, remarks=())
+    return replace(data, features=rows.reshape(data.n_points, *data.point_shape), origin=origin)

@@ -17,7 +17,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
-from sotdd.measure.two_sample import TwoSampleTest
+from sotdd.measure.two_sample_result import TwoSampleTest
 
 require("sklearn", "sotdd.integrations.sklearn", "'sotdd[sklearn]'")
 
@@ -181,10 +181,11 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
     def _find_reference(self, rows: _Rows) -> DriftReference:
         """The reference; as if it had been fitted on features alone where a batch has no labels."""
         if rows.labels is None:
-            points = self.reference_.points
-            one_class = replace(points, classes=("all",), codes=np.zeros(points.n_points, np.int64))
+            data = self.reference_.data
+            origin = replace(data.origin, labelled=False, target=None)
+            one_class = replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32), origin=origin)
             reading = replace(self.reference_.reading, labelled=False)
-            return replace(self.reference_, points=one_class, label_names="ignore", reading=reading)
+            return replace(self.reference_, data=one_class, label_names="ignore", reading=reading)
         if not self._labelled:
             raise SotddError("the batch has labels but the detector was fitted without any: fit it with y too.")
         return self.reference_

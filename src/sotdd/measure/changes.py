@@ -1,104 +1,111 @@
-"""What changed from a reference to a batch: which columns, which pairs of them, and which classes, in plain units."""
+"""What changed between two datasets: which columns, which pairs of them, and which classes, in plain units."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame
-from sotdd.basics.text import align_rows, say_count, show
-from sotdd.basics.threads import Workers
-from sotdd.compute.resampling import Each, Indices, Plan
-from sotdd.drift.columns import UNTOLD, Kind, Sides, find_stuck, has_several
-from sotdd.drift.words import Bars, describe_change, draw_bars, say_mean
-from sotdd.inputs.data import IS_MISSING
-from sotdd.measure.columns import (
-    Bools,
-    Doubles,
-    compare_scores,
-    find_p_values,
-    rank_columns,
-    score_numbers,
-    score_pairs,
-    take_some,
-)
-from sotdd.measure.explanation.features import CorrelationChange
-from sotdd.projections.recipe import Projections
+from sotdd.basics.text import align_rows, json_number, say_count, show
+from sotdd.measure.columns import NAMED, RARE, Key, Kind
+from sotdd.measure.permutations import Permutations
+from sotdd.measure.relations import ALL, CLASSES, PAIRS, WITHIN, are_apart, correlate
+from sotdd.measure.words import Aspect, Bars, describe_change, draw_bars, say_farthest, say_mean
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Classes times columns that are compared are no more than this; and pairs and classes are compared of so many rows.
-_MOST_WITHIN, _FEWEST_ROWS = 1000, 8
-
-# Scores that are multiplied at a time.
-_BLOCK = 128
-
-# Quantiles that costs of a column are from, and the most that one of them counts.
-_LEVELS, _FARTHEST = (np.arange(200) + 0.5) / 200, 1e12
-
-# A value that is too frequent is named at this share of the level: it is judged beside the permutations.
-STUCK_LEVEL = 0.002
-
 # Rows of the table unless a number is asked for.
 MOST_SHOWN = 10
+
+# What stands for every class: how columns go together with all of them.
+_ALL_CLASSES = "relations to labels"
+
+# Columns that did not change have something to draw only among so many of the clearest.
+_MOST_DRAWN = 40
 
 
 @dataclass(frozen=True)
 class ColumnChange(Received):
-    """One column of the reference beside the same of a batch.
+    """One column of a dataset beside the same of another.
 
     Attributes
     ----------
     column, kind
         What it is called, and what it holds.
+    changed
+        Whether it changed beyond chance: the test of both datasets says that they differ, and its p-value is small.
     what
-        How it changed, such as "moved" or "more gaps"; empty if nothing changed beyond chance.
+        How it changed, such as "moved" or "more gaps"; if it did not, in what it differs most.
     detail
         By how much, in its own units, such as "mean 40.1 → 60.3".
     p_value
-        How often chance makes *any* column change so much.
+        How often chance makes *any* column differ so much.
     share
-        Its share of what the columns that changed cost to transport, each by itself, in the unit of the distance; None
-        if it did not change, or for labels.
+        Its share of what the distance between the points is beyond noise, as `sotdd.explain` has it; None if it did
+        not change, or for labels.
     bars
         What there is to draw.
     """
 
     column: str
     kind: Kind
+    changed: bool
     what: str
     detail: str
     p_value: float
     share: float | None
     bars: Bars
 
-    @property
-    def changed(self) -> bool:
-        """Whether it changed beyond chance."""
-        return bool(self.what)
+    def __str__(self) -> str:
+        """The column and what changed, in one line."""
+        return f"{show(self.column, 40)}: {', '.join(filter(None, (self.what, self.detail)))}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        values = {**asdict(self), "changed": self.changed}
+        values = {**asdict(self), "share": None if self.share is None else json_number(self.share)}
         del values["bars"]
         return values
 
 
 @dataclass(frozen=True)
+class CorrelationChange(Received):
+    """Two columns that go together differently: their names, and how strongly they do on either side.
+
+    Of numbers these are rank correlations, of two categories Cramér's V; of a category and a number, the correlation
+    with the mean of each value.
+    """
+
+    names: tuple[str, str]
+    correlations: tuple[float, float]
+    p_value: float
+
+    def __str__(self) -> str:
+        """The pair and both correlations, in one line."""
+        first, second = self.correlations
+        return f"correlation of {' and '.join(show(name, 40) for name in self.names)}: {first:.2f} → {second:.2f}"
+
+
+@dataclass(frozen=True)
 class ClassChange(Received):
-    """A class whose points moved: in which column, by how much, and how often chance does that to any."""
+    """A class that changed inside: in which column, or in how two of them go together, and by how much."""
 
     label: str
     column: str
     detail: str
     p_value: float
+
+    def __str__(self) -> str:
+        """The class and what changed in it, in one line."""
+        about = self.label if self.label == _ALL_CLASSES else f"class {show(self.label, 40)}"
+        return f"{about} changed: {show(self.column, 60)}{', ' if self.detail else ''}{self.detail}"
+
+
+Change: TypeAlias = ColumnChange | CorrelationChange | ClassChange
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,20 +117,21 @@ class Changes(Received):
     columns
         Every column that could be compared.
     pairs
-        Pairs of columns that go together differently, the clearest first.
+        Pairs of columns that go together differently beyond chance, the clearest first.
     classes
-        Classes whose points moved, each with the column that shows it most; none if all of them did.
+        Classes that changed inside beyond chance, each with the column that shows it most; none if all of them did.
     level
-        How often chance alone may name a column; the same goes for pairs and classes together.
-    stuck
-        Columns of which one value is more frequent than chance makes it, and how likely that is.
+        How often chance alone may name a column; the same goes for pairs and for classes.
+    nearest
+        The column, pair or class with the smallest p-value, whether or not it is beyond chance; None if none could be
+        compared.
     """
 
     columns: tuple[ColumnChange, ...] = ()
     pairs: tuple[CorrelationChange, ...] = ()
     classes: tuple[ClassChange, ...] = ()
     level: float = 0.05
-    stuck: Mapping[str, float] = field(default_factory=dict)
+    nearest: Change | None = None
 
     def __len__(self) -> int:
         """How many columns were compared."""
@@ -138,9 +146,24 @@ class Changes(Received):
         """The columns that changed beyond chance."""
         return tuple(one for one in self.columns if one.changed)
 
-    def list_rows(self, limit: int | None = MOST_SHOWN) -> list[tuple[str, ...]]:
+    def say_where(self) -> str:
+        """Where a difference lies, in a few words: what changed, or what comes nearest to it."""
+        counts = (
+            (self.changed, "column"),
+            (self.pairs, "pair of columns", "pairs of columns"),
+            (self.classes, "class", "classes"),
+        )
+        said = [say_count(len(found), *nouns) for found, *nouns in counts if found]
+        if said or self.nearest is None:
+            return f"{' and '.join(said)} changed" if said else ""
+        nearest = str(self.nearest).replace(": ", f", p = {say_chance(self.nearest.p_value)}: ", 1)
+        return f"no single column, pair or class is beyond chance; nearest: {nearest}"
+
+    def list_rows(
+        self, limit: int | None = MOST_SHOWN, names: tuple[str, str] = ("reference", "batch")
+    ) -> list[tuple[str, ...]]:
         """The columns that changed as rows of a table, with its header."""
-        header = ("column", "what changed", "reference → batch", "share", "p")
+        header = ("column", "what changed", " → ".join(show(name, 20) for name in names), "share", "p")
         return [header, *(
             (show(one.column, 40), one.what, one.detail, say_share(one.share), say_chance(one.p_value))
             for one in self.changed[:limit]
@@ -150,18 +173,18 @@ class Changes(Received):
         """What the table does not say: further columns, pairs and classes."""
         more = max(0, len(self.changed) - (limit or len(self)))
         said = [f"… and {say_count(more, 'more column')} changed"] if more else []
-        for pair in self.pairs[:limit]:
-            names, (first, second) = " and ".join(show(name, 40) for name in pair.names), pair.correlations
-            said.append(f"{names} go together differently: correlation {first:.2f} → {second:.2f}")
-        return said + [
-            f"class {show(one.label, 40)} moved: {show(one.column, 40)}, {one.detail}" for one in self.classes[:limit]
-        ]
+        return said + [str(one) for one in (*self.pairs[:limit], *self.classes[:limit])]
 
     def __repr__(self) -> str:
         """A table of the columns that changed."""
-        compared = say_count(len(self), "column")
         if not self.changed:
-            return "\n".join([f"none of {compared} changed beyond chance", *self.say_rest()])
+            none = f"none of {say_count(len(self), 'column')} changed beyond chance"
+            near = (
+                []
+                if self.nearest is None or self.pairs or self.classes
+                else [f"nearest: {self.nearest}, p = {say_chance(self.nearest.p_value)}"]
+            )
+            return "\n".join([none, *near, *self.say_rest()])
         return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
 
     def to_pandas(self) -> pd.DataFrame:
@@ -174,7 +197,14 @@ class Changes(Received):
             "columns": [one.to_dict() for one in self.columns],
             "pairs": [asdict(pair) for pair in self.pairs],
             "classes": [asdict(one) for one in self.classes],
+            "nearest": None if self.nearest is None else {"what": str(self.nearest), "p_value": self.nearest.p_value},
         }
+
+    def with_shares(self, shares: Mapping[str, float]) -> Changes:
+        """The same with the shares of columns, the largest of equally clear changes first."""
+        columns = [replace(one, share=shares.get(one.column)) if one.changed else one for one in self.columns]
+        columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
+        return replace(self, columns=tuple(columns))
 
 
 def say_share(share: float | None) -> str:
@@ -190,143 +220,89 @@ def say_chance(p_value: float) -> str:
 # ------------------------------------------------------------------ finding them
 
 
-def find_changes(
-    sides: Sequence[Sides],
-    groups: Indices | None,
-    n_kept: int,
-    projections: Projections,
-    p: float,
-    level: float,
-    seed: int,
-) -> Changes:
-    """Compare every column; and pairs of them and classes, at a family-wise level of their own.
-
-    ``groups`` (N,) are of the rows of both, or None if each is by itself; the reference keeps ``n_kept`` rows.
-    """
-    if not sides:
-        return Changes(level=level)
-    n_first, n_rows = sides[0].n_first, len(sides[0].codes)
-    plan = Plan.of_points((0, 1), np.arange(n_rows), n_first, 1 + max(999, math.ceil(2 / level)), seed, (p,))
-    stuck = find_stuck(sides, n_kept)
-    stuck = {name: chance for name, chance in stuck.items() if chance <= STUCK_LEVEL * level}
-    with Workers() as workers:
-        members = replace(plan, actual=True, groups=groups).mark_all(range(plan.count), workers.each) == 1
-        columns = _compare_columns(sides, members, level, stuck, workers.each)
-        relations = _compare_relations(sides, members, level, workers.each)
-    costs = {one.column.name: _find_cost(one, projections, p) for one in sides if one.column.kind != "label"}
-    whole = sum(costs.get(one.column, 0.0) for one in columns if one.changed) or 1.0
-    columns = [
-        replace(one, share=costs[one.column] / whole) if one.changed and one.column in costs else one for one in columns
-    ]
-    columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
-    return Changes(tuple(columns), *relations, level, stuck)
+def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
+    """Say what changed, by the permutations of a test; beyond chance only if it says that the datasets ``differ``."""
+    limit = level if differ else 0.0
+    columns = _find_columns(measured, limit)
+    pairs, near_pair = _find_pairs(measured, limit)
+    classes, near_class = _find_classes(measured, limit, any(one.changed for one in columns))
+    found: list[Change] = [*columns[:1], *near_pair, *near_class]
+    nearest = min(found, key=lambda one: one.p_value, default=None)
+    return Changes(tuple(columns), tuple(pairs), tuple(classes), level, nearest)
 
 
-def _compare_columns(
-    sides: Sequence[Sides], members: Bools, level: float, stuck: Mapping[str, float], each: Each
-) -> list[ColumnChange]:
-    """All columns, each by the score that changed most; those that are stuck by that."""
-    scores = list(each(Sides.find_scores, sides))
-    every = [score for one in scores for score in one.values()]
-    blocks = (every[start : start + _BLOCK] for start in range(0, len(every), _BLOCK))
-    found, largest = compare_scores(blocks, members, each)
-    p_values, start = find_p_values(found, largest), 0
-    changes = []
-    for one, own in zip(sides, scores, strict=True):
-        part = slice(start, start + len(own))
-        start = part.stop
-        sizes, least = dict(zip(own, found[part].tolist(), strict=True)), float(p_values[part].min(initial=1.0))
-        beyond = {aspect for aspect, p_value in zip(own, p_values[part], strict=True) if p_value <= level}
-        if one.column.name in stuck:
-            beyond, least = {("stuck", 0)}, min(least, stuck[one.column.name])
-        order = sorted(beyond, key=lambda aspect: -sizes.get(aspect, 0.0))
-        said = describe_change(one, {aspect: sizes.get(aspect, 0.0) for aspect in order})
-        changes.append(ColumnChange(one.column.name, one.column.kind, *said, least, None, draw_bars(one)))
+def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
+    """All columns, each by the scores that changed, or by the one that differs most; the clearest first."""
+    differences, columns = measured.differences, measured.columns
+    p_values = differences.find_p_values(NAMED, RARE).tolist()
+    aspects: list[dict[Aspect, tuple[float, float]]] = [{} for _ in columns]
+    found = zip(differences.keys, differences.families, differences.found.tolist(), p_values, strict=True)
+    for key, families, size, p_value in found:
+        if NAMED in families:
+            place, aspect, value = cast("Key", key)
+            aspects[place][aspect, value] = p_value, size
+    changes: list[ColumnChange] = []
+    for column, own in sorted(zip(columns, aspects, strict=True), key=lambda one: _find_clearest(one[1])):
+        order = sorted(own, key=lambda aspect: (own[aspect][0], -own[aspect][1]))
+        least, _ = _find_clearest(own)
+        beyond = {aspect: own[aspect][1] for aspect in order if own[aspect][0] <= level}
+        what, detail = describe_change(column, beyond or {aspect: own[aspect][1] for aspect in order[:1]})
+        far = say_farthest(column)
+        detail = "; ".join(filter(None, (detail, far)))
+        bars = draw_bars(column) if beyond or len(changes) < _MOST_DRAWN else Bars((), (), (), True)
+        changes.append(ColumnChange(column.name, column.kind, bool(beyond), what, detail, least, None, bars))
     return changes
 
 
-def _find_cost(one: Sides, projections: Projections, p: float) -> float:
-    """W_p^p of the features that are made of a column, each by itself, in the unit of the distance."""
-    features = projections.columns or tuple(f"feature {number}" for number in range(projections.n_features))
-    scales = np.broadcast_to(1.0 if projections.scaler is None else projections.scaler.scales, len(features))
-    marks = {f"{one.column.name}={value}": one.codes == code for code, value in enumerate(one.values)}
-    marks[f"{one.column.name}{IS_MISSING}"] = ~one.known
-    if not one.column.is_number:  # of two values, which are one feature
-        marks[one.column.name] = one.codes == 0
-    cost = 0.0
-    for name, scale in zip(features, np.where(scales > 0, scales, 1.0).tolist(), strict=True):
-        if name in marks:
-            first, second = one.share(marks[name])
-            cost += abs(second - first) / scale**p
-        elif name == one.column.name and all(part.any() for part in one.split(one.known)):
-            first, second = (np.nanquantile(side, _LEVELS) for side in one.split(one.numbers / scale))
-            cost += float(np.mean(np.minimum(np.abs(second - first), _FARTHEST) ** p))
-    return cost
+def _find_clearest(own: Mapping[Aspect, tuple[float, float]]) -> tuple[float, float]:
+    """The smallest p-value of a column, and how far it differs, to sort by."""
+    return min(((p_value, -size) for p_value, size in own.values()), default=(1.0, 0.0))
 
 
-# ------------------------------------------------------------------ pairs and classes
+def _find_pairs(measured: Permutations, level: float) -> tuple[list[CorrelationChange], list[CorrelationChange]]:
+    """Pairs that go together differently, though each column were alike on both sides; and the nearest one."""
+    changes = []
+    for key, p_value in _list_clearest(measured, level, PAIRS):
+        i, j = key
+        correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
+        names = measured.pairs.names[i], measured.pairs.names[j]
+        changes.append(CorrelationChange(names, correlations, p_value))
+    clear = [one for one in changes if one.p_value <= level and are_apart(one.correlations, measured.plan.sizes)]
+    return clear, changes[:1]
 
 
-def _compare_relations(
-    sides: Sequence[Sides], members: Bools, level: float, each: Each
-) -> tuple[tuple[CorrelationChange, ...], tuple[ClassChange, ...]]:
-    """Pairs of columns, and classes by columns, in one family."""
-    numbers = [one for one in sides if one.column.is_number and all(map(has_several, one.split(one.codes)))]
-    label = next((one for one in sides if one.column.kind == "label"), None)
-    if min(members[0].sum(), (~members[0]).sum()) < _FEWEST_ROWS or not numbers:
-        return (), ()
-    paired = take_some(numbers)
-    # Ranks on their own side: the distribution of a column there is gone.
-    table = np.column_stack([one.ordered for one in paired])
-    alone = np.concatenate([rank_columns(part) for part in paired[0].split(table)]).astype(np.float64)
-    pairs = list(combinations(range(len(paired)), 2))
-    within = [] if label is None else _list_within(label, numbers)
-
-    def blocks() -> Iterator[list[Any]]:
-        yield from score_pairs(alone)
-        for start in range(0, len(within), _BLOCK):
-            yield list(each(lambda item: _score_within(item[1], label, item[0]), within[start : start + _BLOCK]))
-
-    found, largest = compare_scores(blocks(), members, each)
-    p_values = find_p_values(found, largest)
-    of_pairs = [place for place in np.argsort(-found[: len(pairs)], kind="stable") if p_values[place] <= level]
-    named = tuple(
-        CorrelationChange(
-            (paired[i].column.name, paired[j].column.name), _correlate(paired[i], alone[:, i], alone[:, j])
-        )
-        for i, j in (pairs[place] for place in of_pairs)
-    )  # fmt: skip
-    moved: dict[int, tuple[float, float, Sides]] = {}
-    for (code, one), size, p_value in zip(within, found[len(pairs) :], p_values[len(pairs) :], strict=True):
-        if p_value <= level and (code not in moved or size > moved[code][0]):
-            moved[code] = size, float(p_value), one
-    if label is None or len(moved) == len({code for code, _ in within}):
-        return named, ()  # if all moved, the columns say so
-    return named, tuple(
-        ClassChange(label.values[code], one.column.name, say_mean(one, label.codes == code), p_value)
-        for code, (_, p_value, one) in sorted(moved.items(), key=lambda item: -item[1][0])
-    )
+def _find_classes(
+    measured: Permutations, level: float, columns_changed: bool
+) -> tuple[list[ClassChange], list[ClassChange]]:
+    """Classes that changed, unless columns changed and all classes with them; and the nearest one."""
+    label = next((one for one in measured.columns if one.kind == "label"), None)
+    changes: dict[str, ClassChange] = {}
+    if label is None:
+        return [], []
+    for (code, *places), p_value in _list_clearest(measured, level, WITHIN, CLASSES):
+        rows = np.arange(len(label.codes)) if code == ALL else measured.within.members[code]
+        name = _ALL_CLASSES if code == ALL else label.values[int(label.codes[rows[0]])]
+        if name not in changes:
+            some = [measured.columns[place].take(rows) for place in places]
+            both, detail = " and ".join(one.name for one in some), ""
+            if code != ALL and len(some) == 1:
+                detail = say_mean(some[0])
+            elif code != ALL:
+                sides = zip(*(one.split(one.numbers) for one in some), strict=True)
+                first, second = (correlate(*side) for side in sides)
+                detail = f"correlation {first:.2f} → {second:.2f}"
+            changes[name] = ClassChange(name, both, detail, p_value)
+    clear = [one for one in changes.values() if one.p_value <= level]
+    inside = [one for one in clear if one.label != _ALL_CLASSES]
+    all_changed = columns_changed and len(inside) == len(measured.within.members)
+    return [] if all_changed else inside or clear, list(changes.values())[:1]
 
 
-def _correlate(one: Sides, first: Doubles, second: Doubles) -> tuple[float, float]:
-    """Correlations of two scores on either side."""
-    found = []
-    for a, b in zip(one.split(first), one.split(second), strict=True):
-        length = math.sqrt(float(a @ a) * float(b @ b))
-        found.append(float(a @ b) / length if length > 0 else 0.0)
-    return found[0], found[1]
-
-
-def _list_within(label: Sides, numbers: Sequence[Sides]) -> list[tuple[int, Sides]]:
-    """Classes and columns that are compared within them: classes of which both sides together have some rows."""
-    codes, counts = np.unique(label.codes[label.codes < UNTOLD], return_counts=True)
-    codes = codes[counts >= _FEWEST_ROWS]
-    return [(code, one) for code in codes.tolist() for one in numbers][:_MOST_WITHIN] if len(codes) > 1 else []
-
-
-def _score_within(one: Sides, label: Sides | None, code: int) -> Doubles:
-    """Normal scores of the ranks within one class; 0 elsewhere."""
-    assert label is not None
-    known = one.known & (label.codes == code)
-    scores = score_numbers(one.codes.astype(np.float64), known).get("location")
-    return np.zeros(len(known)) if scores is None else scores.astype(np.float64)
+def _list_clearest(measured: Permutations, level: float, *families: str) -> list[tuple[tuple[int, ...], float]]:
+    """The scores of some families that are beyond chance, the clearest first; the nearest one if there are none."""
+    differences = measured.differences
+    p_values = differences.find_p_values(*families)
+    own = [place for place, names in enumerate(differences.families) if {*families} & {*names}]
+    own.sort(key=lambda place: (p_values[place], -differences.found[place]))
+    chosen = [place for place in own if p_values[place] <= level] or own[:1]
+    return [(differences.keys[place], float(p_values[place])) for place in chosen]  # type: ignore[misc]  # numbers, as made

@@ -1,57 +1,130 @@
-"""Which columns of two samples differ: every column by a few scores, and all of them judged by the same permutations.
+"""The columns of two datasets, pooled: what a test looks at one by one, and what people read of them.
 
-A score is one number for every row, made of both samples together: where its value lies among all, how far out it lies,
-whether it is a certain value, whether it is missing. What is compared is the sum of a score over the rows of the second
-sample, in its own standard deviations over permutations; so thousands of permutations are one product of matrices. The
-largest of all scores in every permutation is what each is held against (Westfall and Young): if the samples are of one
-source, *any* column is called different no more often than the level says, however many there are, with ties, rare
-values and few rows.
+Everything here is made of the rows of both datasets together, in whatever order they stand there: which values a
+category has, where a value ranks, which values count as high. So a permutation of rows between the datasets changes
+none of it, which is what makes the test exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
-from typing import Any
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri
+from scipy.special import ndtri
 
-from sotdd.basics.threads import serial_blas
+from sotdd.basics.text import json_label
 from sotdd.compute.resampling import Each
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import IS_MISSING, MISSING, LabelledData, Names
+from sotdd.measure.scores import Block, Bools, Doubles, Floats, stack_scores
 
-Doubles = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float32]
-Scores = list[Doubles | Bools]
+Kind: TypeAlias = Literal["number", "category", "label"]
+Codes = NDArray[np.int64]
+# The column, what of it is looked at, and the value or code that a mark is about.
+Key: TypeAlias = tuple[int, str, float]
 
-# What fewer rows have is not marked.
-_FEWEST_EQUAL = 5
+# Families of scores: all of columns that count, those of them that mark few rows, and those that get a name.
+COLUMNS, RARE, NAMED = "columns", "rare marks", "named columns"
+
+# Values that fewer rows have are not marked: numbers, and values of categories.
+_FEWEST_EQUAL, _FEWEST_OF_CATEGORY = 5, 3
 
 # The share of rows that are at one end of a column: few far values show there, not in the middle.
 _END = 1 / 32
 
-# Permutations that are multiplied at a time, and columns or pairs that are scored together.
-_BLOCK = 64
-_COLUMNS = 32
-
-# Every two columns of numbers are compared of no more columns than this, spread over all.
-MOST_PAIRED = 40
-
-# Leading principal axes along which rows are compared as in columns, and iterations that find them.
-_AXES, _ITERATIONS = 8, 6
-# Of deviations along an axis, or of the longest axis: less is rounding.
-_STEP = 1e-4
+# Marks of at most this share of rows are rare.
+_RARE = 0.25
 
 # Of more values than this, nothing is looked at column by column.
-_MOST_VALUES = 1 << 25
+MOST_VALUES = 1 << 25
 
-# Differences of this size between statistics are rounding.
-_ROUNDING = 1e-9
+# Colours of an image, at most.
+MOST_COLOURS = 4
+
+# Columns that are scored together.
+_TOGETHER = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of two datasets, the rows of the second after those of the first.
+
+    Attributes
+    ----------
+    name, kind
+        What it is called, and what it holds.
+    numbers
+        (N,) of a column of numbers, NaN where one is missing; empty for others.
+    codes, values
+        (N,) of a category or label, the number of each value, -1 where one is missing; and the values as texts.
+    n_first
+        How many rows are of the first dataset.
+    """
+
+    name: str
+    kind: Kind
+    n_first: int
+    numbers: NDArray[Any]
+    codes: Codes
+    values: Names = ()
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers, not names."""
+        return self.kind == "number"
+
+    @property
+    def known(self) -> Bools:
+        """(N,) which rows have a value."""
+        known: Bools = ~np.isnan(self.numbers) if self.is_number else self.codes >= 0
+        return known
+
+    def split(self, rows: NDArray[Any]) -> tuple[Any, Any]:
+        """Something of both datasets, as that of the first and that of the second."""
+        return rows[: self.n_first], rows[self.n_first :]
+
+    def share(self, marks: Bools) -> tuple[float, float]:
+        """The share of rows that are marked, of either side."""
+        first, second = self.split(marks)
+        return float(first.mean()), float(second.mean())
+
+    def take(self, rows: NDArray[np.int64]) -> Column:
+        """Some of the rows, in ascending order."""
+        n_first = int(np.count_nonzero(rows < self.n_first))
+        numbers, codes = (part[rows] if len(part) else part for part in (self.numbers, self.codes))
+        return replace(self, n_first=n_first, numbers=numbers, codes=codes)
+
+    def mark(self, aspect: str, value: float) -> Bools:
+        """(N,) the rows that a mark is about."""
+        values: NDArray[Any] = self.numbers if self.is_number else self.codes
+        marks: Bools = values == value
+        if aspect in ("low", "high"):
+            marks = values <= value if aspect == "low" else values >= value
+        return ~self.known if aspect == "gaps" else marks
+
+    def list_marks(self) -> dict[tuple[str, float], Bools]:
+        """The rows that have each value of a category, and those that have none."""
+        known, found = self.known, dict[tuple[str, float], Bools]()
+        if not self.is_number:
+            counts = np.bincount(self.codes[known], minlength=len(self.values))
+            for code in np.flatnonzero(counts >= _FEWEST_OF_CATEGORY).tolist():
+                found["value", float(code)] = self.codes == code
+        if not known.all():
+            found["gaps", 0.0] = ~known
+        return found
+
+    def find_scores(self) -> dict[tuple[str, float], Doubles | Bools]:
+        """What is looked at, with the value that a mark is about, and the score of every row."""
+        found: dict[tuple[str, float], Doubles | Bools] = {}
+        if self.is_number:
+            values = self.numbers.astype(np.float64)
+            for aspect, score in score_numbers(values, self.known).items():
+                marked = values[score] if score.dtype == np.bool_ else np.zeros(1)
+                found[aspect, float(marked.max() if aspect == "low" else marked.min())] = score
+        return {**found, **self.list_marks()}
 
 
 def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
@@ -72,7 +145,8 @@ def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
     if len(ranks) < 2:
         return {}
     marks = known.copy()
-    marks[known] = places == counts.argmax()
+    # Of two values the rarer one, which may be the flag that is raised.
+    marks[known] = places == (counts.argmin() if len(ranks) == 2 else counts.argmax())
     if len(ranks) == 2:
         return {"commonest": marks}
     centred = 2 * ranks - 1
@@ -97,144 +171,114 @@ def _rank(values: NDArray[Any]) -> tuple[Doubles, NDArray[np.int64], NDArray[np.
     return (np.cumsum(counts) - counts / 2) / max(len(values), 1), places, counts
 
 
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """The columns of two samples, the second after the first, as a test looks at them.
-
-    Attributes
-    ----------
-    scores
-        Yields the scores of all columns, some at a time.
-    ranked
-        (N, d) normal scores of the ranks in every column, along whose principal axes points are compared too.
-    paired
-        The columns of numbers of which every two are compared.
-    """
-
-    scores: Callable[[Each], Iterable[Scores]]
-    ranked: Floats
-    paired: list[int]
-
-    @classmethod
-    def of(cls, datasets: Sequence[LabelledData]) -> Pooled | None:
-        """Every feature as a column; None where there are too many values."""
-        if sum(data.n_points for data in datasets) * datasets[0].n_features > _MOST_VALUES:
-            return None
-        table = np.concatenate([data.rows(block) for data in datasets for block in data.blocks()])
-        several = ((table > table.min(axis=0)) & (table < table.max(axis=0))).any(axis=0)  # more than two values
-        paired = take_some(np.flatnonzero(several).tolist())
-        return cls(lambda each: score_columns(table, each), rank_columns(table), paired)
-
-
-def take_some(columns: Sequence[Any]) -> list[Any]:
-    """As many columns as are paired, spread over all."""
-    chosen = np.linspace(0, len(columns) - 1, min(len(columns), MOST_PAIRED)).astype(int)
-    return [columns[place] for place in chosen]
-
-
-def score_columns(table: NDArray[Any], each: Each = map) -> Iterator[Scores]:
-    """The scores of the columns (N, d), some at a time."""
-    known = np.ones(len(table), bool)
-    for start in range(0, table.shape[1], _COLUMNS):
-        part = table[:, start : start + _COLUMNS].astype(np.float64)
-        scores = each(lambda column: score_numbers(column, known), part.T)
-        yield [score for found in scores for score in found.values()]
-
-
-def rank_columns(table: NDArray[Any]) -> Floats:
-    """Normal scores of the ranks in every column (N, d), centred; NaN is 0, neither low nor high."""
-    scores = np.zeros(table.shape, np.float32)
-    for place, column in enumerate(table.T):
-        known = ~np.isnan(column)
-        if known.any():
-            ranks, places, counts = _rank(column[known])
-            normal = ndtri(ranks)
-            scores[known, place] = (normal - np.average(normal, weights=counts))[places]
+def rank_column(values: NDArray[Any], *, is_normal: bool = True) -> Doubles:
+    """Normal scores of the ranks in a column (N,), or the ranks themselves, centred; NaN is 0, neither low nor high."""
+    scores, known = np.zeros(len(values)), ~np.isnan(values)
+    if known.any():
+        ranks, places, counts = _rank(values[known])
+        normal = ndtri(ranks) if is_normal else math.sqrt(12) * (ranks - 0.5)
+        scores[known] = (normal - np.average(normal, weights=counts))[places]
     return scores
 
 
-def score_pairs(ranked: NDArray[Any]) -> Iterator[Scores]:
-    """Products of every two columns of normal scores (N, k): their sums are rank correlations."""
-    columns = ranked.T.astype(np.float64)
-    pairs = list(combinations(range(len(columns)), 2))
-    for start in range(0, len(pairs), _BLOCK):
-        yield [columns[i] * columns[j] for i, j in pairs[start : start + _BLOCK]]
+def rank_columns(table: NDArray[Any], *, is_normal: bool = True) -> Floats:
+    """The same of every column (N, d)."""
+    return np.column_stack([rank_column(column, is_normal=is_normal) for column in table.T]).astype(np.float32)
 
 
-@serial_blas.hold()
-def find_axes(table: NDArray[Any]) -> Doubles:
-    """(N, k) rows of centred columns (N, d) along their leading principal axes, by iterations of a few vectors.
+# ------------------------------------------------------------------ the columns of two datasets
 
-    In steps that are coarser than rounding, so that equal rows are equal wherever they are in memory.
+
+def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
+    """Every column of two datasets that share their features, labels last; None where there are too many values.
+
+    Categories have the values of both, and gaps are gaps again.
     """
-    if not table.any():
-        return np.zeros((len(table), 0))
-    wide = table.astype(np.float64)
-    vectors = np.random.default_rng(0).normal(size=(wide.shape[1], min(2 * _AXES, *wide.shape)))
-    for _ in range(_ITERATIONS):
-        vectors = np.linalg.qr(wide.T @ (wide @ vectors))[0]
-    left, sizes, _ = np.linalg.svd(wide @ vectors, full_matrices=False)
-    kept = left[:, :_AXES][:, sizes[:_AXES] > _STEP * sizes[0]]
-    axes: Doubles = np.rint(np.sqrt(len(wide)) * kept / _STEP)
-    return axes
+    n_first, n_rows = pair[0].n_points, sum(data.n_points for data in pair)
+    if n_rows * pair[0].n_features > MOST_VALUES:
+        return None
+    table = np.concatenate([data.rows(block) for data in pair for block in data.blocks()])
+    names = next((data.columns for data in pair if data.columns is not None), None)
+    columns = []
+    no_codes, no_numbers = np.zeros(0, np.int64), np.zeros(0)
+    if names is None or any(data.columns is None for data in pair):  # features are all that is known
+        titles = names or name_features(pair)
+        columns = [Column(title, "number", n_first, table[:, place], no_codes) for place, title in enumerate(titles)]
+    else:
+        for title, kind in _list_columns(pair).items():
+            if kind == "category":
+                columns.append(Column(title, kind, n_first, no_numbers, *_pool_codes(title, pair)))
+            else:
+                columns.append(
+                    Column(title, kind, n_first, _restore_gaps(title, table[:, names.index(title)], pair), no_codes)
+                )
+    targets = [data.origin.target.values for data in pair if data.origin.target is not None]
+    if len(targets) == len(pair):  # numbers behind the classes, which count by their values
+        title = pair[0].origin.label_column or "target"
+        return [*columns, Column(title, "number", n_first, np.concatenate(targets), no_codes)]
+    classes = list(dict.fromkeys(str(json_label(label)) for data in pair for label in data.classes))
+    if len(classes) > 1:
+        places = {label: place for place, label in enumerate(classes)}
+        codes = [np.array([places[str(json_label(one))] for one in data.classes])[data.codes] for data in pair]
+        columns.append(Column("label", "label", n_first, no_numbers, np.concatenate(codes), tuple(classes)))
+    return columns
 
 
-@serial_blas.hold()
-def compare_scores(blocks: Iterable[Scores], members: Bools, each: Each = map) -> tuple[Doubles, Doubles]:
-    """How far each score differs between the samples, in standard deviations (S,); and the largest in every row (B,).
-
-    The rows of ``members`` (B, N) are the data and permutations of them. Scores (N,) come in blocks, so that very many
-    need not be in memory together.
-    """
-    found: list[Doubles] = []
-    largest = np.zeros(len(members))
-    for block in blocks:
-        if block:
-            table = _standardise(block, members, each)
-            found.append(table[0])
-            largest = np.maximum(largest, table.max(axis=1))
-    return (np.concatenate(found) if found else np.zeros(0)), largest
+def name_features(pair: Sequence[LabelledData]) -> Names:
+    """What features without names are called: pixels where points are images."""
+    shape = find_image_shape(pair[0])
+    if shape is None:
+        return tuple(f"feature {place}" for place in range(pair[0].n_features))
+    return tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape))
 
 
-def find_p_values(found: Doubles, largest: Doubles) -> Doubles:
-    """How often the largest of all scores is as large by chance (S,), of what `compare_scores` returns."""
-    beyond: Doubles = (largest[None, 1:] >= found[:, None] - _ROUNDING).sum(axis=1)
-    p_values: Doubles = (1 + beyond) / len(largest)
-    return p_values
+def find_image_shape(data: LabelledData) -> tuple[int, ...] | None:
+    """The shape of points that are images: rows and columns, and colours first or last; None for others."""
+    shape = data.point_shape
+    is_grey = len(shape) == 2 and min(shape) > 1
+    return shape if is_grey or (len(shape) == 3 and min(shape[0], shape[-1]) <= MOST_COLOURS) else None
 
 
-def _standardise(scores: Scores, members: Bools, each: Each) -> Doubles:
-    """(B, S) how far the sums of scores over the members are from what permutations give on average, in deviations."""
-    n_rows, size = members.shape[1], int(members[0].sum())
-    table = np.column_stack([np.asarray(score, np.float64) for score in scores])
-    batches = (members[start : start + _BLOCK] for start in range(0, len(members), _BLOCK))
-    sums = np.concatenate(list(each(lambda some: some.astype(np.float64) @ table, batches)))
-    means = table.mean(axis=0)
-    variances = size * (n_rows - size) / max(n_rows - 1, 1) * ((table**2).mean(axis=0) - means**2)
-    away = np.abs(sums - size * means)
-    deviations: Doubles = np.divide(
-        away, np.sqrt(variances), out=np.zeros_like(sums), where=variances > _ROUNDING * means**2
-    )
-    for place, score in enumerate(scores):
-        if score.dtype == np.bool_:
-            tails = _find_tails(int(score.sum()), size, n_rows)
-            deviations[:, place] = tails[np.rint(sums[:, place]).astype(np.int64)]
-    return deviations
+def _list_columns(pair: Sequence[LabelledData]) -> dict[str, Kind]:
+    """The columns of two tables that features are made of, by kind; not those that say where others are missing."""
+    names = dict.fromkeys(title for data in pair for title in data.find_columns(data.columns or ()))
+    coded = {title for data in pair for title in data.origin.categories}
+    marks = {f"{title}{IS_MISSING}" for title in names}
+    return {title: "category" if title in coded else "number" for title in names if title not in marks}
 
 
-@lru_cache(maxsize=4096)
-def _find_tails(marked: int, size: int, n_rows: int) -> Doubles:
-    """Of every count of marked rows among the members, the normal deviation that is as unlikely.
+def _pool_codes(title: str, pair: Sequence[LabelledData]) -> tuple[Codes, Names]:
+    """The codes (N,) of a category by the values that both have, in alphabetical order."""
+    known = [data.origin.categories.get(title) for data in pair]
+    # Two opposites are the same however they are written: Yes is yes.
+    fold = str.lower if all(one is None or one.flag is not None for one in known) else str
+    values = tuple(sorted({fold(value) for one in known if one is not None for value in one.count_values()}))
+    places = {value: place for place, value in enumerate(values)}
+    parts = []
+    for data, one in zip(pair, known, strict=True):
+        if one is None:  # empty there
+            parts.append(np.full(data.n_points, MISSING))
+            continue
+        table = np.array([*(places.get(fold(value), MISSING) for value in one.values), MISSING, MISSING])
+        parts.append(table[one.codes])
+    return np.concatenate(parts).astype(np.int64), values
 
-    A rare mark is several deviations off at once, which chance does often: its tail says how often (hypergeometric).
-    """
-    inside, rest = np.arange(marked + 1), n_rows - marked
-    taken = size - inside
-    possible = (taken >= 0) & (taken <= rest)
-    ways = -gammaln(inside + 1) - gammaln(marked - inside + 1)  # but for factors that all have in common
-    ways = np.where(possible, ways - gammaln(np.abs(taken) + 1) - gammaln(np.abs(rest - taken) + 1), -np.inf)
-    chances = np.exp(ways - ways.max())
-    chances /= chances.sum()
-    tails = np.minimum(np.cumsum(chances), np.cumsum(chances[::-1])[::-1])
-    deviations: Doubles = -ndtri(np.clip(tails, 1e-300, 0.5))
-    return deviations
+
+def _restore_gaps(title: str, numbers: NDArray[Any], pair: Sequence[LabelledData]) -> NDArray[Any]:
+    """Numbers with NaN where they were missing."""
+    masks = [data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair]
+    gaps = np.concatenate(masks)
+    return np.where(gaps, np.nan, numbers) if gaps.any() else numbers
+
+
+def score_columns(columns: Sequence[Column], with_label: bool, each: Each = map) -> Iterator[Block]:
+    """The scores of all columns, some at a time; labels get a name, but count only where their names do."""
+    for start in range(0, len(columns), _TOGETHER):
+        scored: list[tuple[Hashable, tuple[str, ...], NDArray[Any]]] = []
+        for place, scores in enumerate(each(Column.find_scores, columns[start : start + _TOGETHER]), start):
+            counts = with_label or columns[place].kind != "label"
+            for (aspect, value), score in scores.items():
+                is_mark = score.dtype == np.bool_ and aspect not in ("low", "high")
+                own = (COLUMNS, RARE) if is_mark and score.mean() <= _RARE else (COLUMNS,)
+                scored.append(((place, aspect, value), (NAMED, *(own if counts else ())), score))
+        yield from stack_scores(scored)

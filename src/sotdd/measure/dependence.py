@@ -10,7 +10,8 @@ from scipy.special import ndtri
 
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.columns import Doubles, Floats, rank_columns
+from sotdd.measure.columns import rank_columns
+from sotdd.measure.scores import Doubles, Floats
 
 # Rows that are looked at, the first ones; and values in all.
 _ROWS, _VALUES = 5000, 1 << 18
@@ -21,6 +22,9 @@ _REPEATED, _TOLD_APART = 0.02, 0.9
 
 # With fewer groups in a dataset, a permutation has hardly any choice.
 _FEW_GROUPS = 10
+
+# Where more rows than this share have one value, a few others beside each other say nothing.
+_MOST_EQUAL = 0.95
 
 # How often chance alone makes neighbours seem alike, in any column.
 _LEVEL = 0.001
@@ -62,7 +66,8 @@ def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data:
     ranked, order = _centre_classes(rank_columns(table), codes), np.argsort(codes, kind="stable")
     steps = np.diff(table[order], axis=0)[np.diff(codes[order]) == 0]
     is_sorted = (steps >= 0).all(axis=0) | (steps <= 0).all(axis=0)
-    squares = np.sum(ranked**2, axis=0)
+    rare = [np.unique(column, return_counts=True)[1].max() > _MOST_EQUAL * len(column) for column in table.T]
+    squares = np.where(rare, 0.0, np.sum(ranked**2, axis=0))
     products = np.sum(ranked[1:] * ranked[:-1], axis=0)
     correlations = np.divide(products, squares, out=np.zeros(len(columns)), where=(squares > 0) & ~is_sorted)
     most = int(np.argmax(correlations))

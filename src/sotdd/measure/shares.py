@@ -1,4 +1,4 @@
-"""Features by name: which of them make a distance, and how much each."""
+"""Which columns make the distance between the points of two datasets, and how much each."""
 
 from __future__ import annotations
 
@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report, make_frame, picture
+from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import json_number
+from sotdd.basics.text import join_names, json_number, say_count
 from sotdd.basics.threads import Workers
-from sotdd.compute.resampling import SPLITS, make_seed
-from sotdd.inputs.data import IS_MISSING, LabelledData
-from sotdd.measure.explanation.feature_comparison import (
-    FeaturePool,
-    FeatureTests,
-    find_contributions,
-    find_directions,
-    find_features,
-)
-from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_features
+from sotdd.compute.resampling import Indices, make_seed
+from sotdd.inputs.data import LabelledData, Names
+from sotdd.measure.changes import Changes, ClassChange, CorrelationChange
+from sotdd.measure.columns import MOST_COLOURS, find_image_shape, name_features
+from sotdd.measure.contributions import FeaturePool, find_contributions, find_directions
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
@@ -33,58 +28,42 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
-# What chance alone gives this often, or less, is beyond noise.
-LEVEL = 0.05
-
-# Colours of an image, at most.
-_MOST_COLOURS = 4
-
 # Features that are written out as JSON.
 _MOST_WRITTEN = 1000
 
 # How many splits the shares of chance are from, how many halves their errors; and along how many directions.
-_CHANCE_SPLITS = 8
-_HALVES = 6
-_DIRECTIONS = 16
+_SPLITS, _HALVES, _FEW = 8, 6, 16
 
 
 @dataclass(frozen=True)
 class FeatureShare:
-    """One feature: how much of the distance between the points it makes.
+    """One column, or a feature without a name: how much of the distance between the points it makes.
 
     Attributes
     ----------
     name
         Its name, or "feature 3" where features have none.
     share
-        Its share of what is beyond noise, which adds up to one over all features and what they are together. A
-        feature within noise has none; NaN where nothing is beyond noise.
+        Its share of what is beyond noise, which adds up to one over all columns and what they are together. A
+        column that did not change has none; NaN where nothing did.
     stderr
         Standard error of the share, over samples of these sizes and over directions.
     p_value
-        How likely chance alone makes any feature differ so much.
+        How likely chance alone makes any column differ so much, by the test of both datasets.
+    beyond_noise
+        Whether it changed: the test says that the datasets differ, and this p-value is small.
     raw_share, by_chance
         Its share of the sliced distance between points, noise and all, to the power p, which adds up to one too;
         and what of that noise alone would give.
-    middle
-        Of either dataset, its lower and upper quartile, in the unit it came in.
-    means
-        Of either dataset, its mean.
     """
 
     name: str
     share: float
     stderr: float
     p_value: float
+    beyond_noise: bool
     raw_share: float
     by_chance: float
-    middle: tuple[tuple[float, float], tuple[float, float]]
-    means: tuple[float, float]
-
-    @property
-    def beyond_noise(self) -> bool:
-        """Whether its distribution differs between the datasets beyond noise."""
-        return self.p_value <= LEVEL
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -96,17 +75,7 @@ class FeatureShare:
             "p_value": self.p_value,
             "raw_share": json_number(self.raw_share),
             "share_by_chance": json_number(self.by_chance),
-            "middle_half": [[json_number(end) for end in side] for side in self.middle],
-            "means": [json_number(mean) for mean in self.means],
         }
-
-
-@dataclass(frozen=True)
-class CorrelationChange:
-    """Two features whose correlation differs beyond noise: their names, and rank correlations on either side."""
-
-    names: tuple[str, str]
-    correlations: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +86,6 @@ class FeatureShares:
 
     Attributes
     ----------
-    datasets
-        What the two datasets are called.
     noun
         What a feature is called: column, pixel or feature.
     shape
@@ -129,7 +96,7 @@ class FeatureShares:
         The same of how features go together, once each has the same distribution on both sides: the change of
         their correlations, and whatever else is not in one feature alone.
     pairs
-        Features whose correlation differs beyond noise, the clearest first.
+        Pairs of columns that go together differently, the clearest first.
 
     Examples
     --------
@@ -146,7 +113,6 @@ class FeatureShares:
     (True, False)
     """
 
-    datasets: tuple[str, str]
     noun: str
     shape: tuple[int, ...] | None
     columns: tuple[FeatureShare, ...]
@@ -183,7 +149,7 @@ class FeatureShares:
         image = np.array(shares).reshape(self.shape)
         if image.ndim == 2:
             return image
-        summed: Doubles = image.sum(axis=0 if image.shape[0] <= _MOST_COLOURS else 2)  # which come first or last
+        summed: Doubles = image.sum(axis=0 if image.shape[0] <= MOST_COLOURS else 2)  # which come first or last
         return summed
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -192,11 +158,16 @@ class FeatureShares:
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of pandas with a row for every feature, those that matter first."""
-        return make_frame([{**asdict(one), "beyond_noise": one.beyond_noise} for one in self])
+        return make_frame([asdict(one) for one in self])
 
     def __repr__(self) -> str:
-        """A table of those that matter."""
-        return describe_features(self, MOST_SHOWN)
+        """Say which columns changed; nothing where there is one feature and it says nothing."""
+        noun, beyond = self.noun, self.beyond_noise
+        if not beyond:
+            return "" if len(self) == 1 else f"no {noun} is beyond chance by itself"
+        if noun == "pixel":
+            return f"{len(beyond):,} of {say_count(len(self), noun)} changed"
+        return f"{noun if len(beyond) == 1 else noun + 's'} that changed: {join_names([one.name for one in beyond])}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, those that matter first; of very many, the first thousand."""
@@ -211,98 +182,74 @@ class FeatureShares:
 # ------------------------------------------------------------------ finding them
 
 
-def explain_features(
-    opened: Sequence[LabelledData],
-    datasets: Sequence[LabelledData],
-    recipe: Projections,
+def find_shares(
+    pair: Sequence[LabelledData],
+    projections: Projections,
     p: float,
-    report: Report,
+    changes: Changes,
+    named: Sequence[LabelledData] | None = None,
     label: str | None = None,
 ) -> FeatureShares:
-    """Say which features make the distance between points, and which of them differ beyond noise.
+    """Share the distance between the points of two datasets out among their columns.
 
-    The features of ``opened`` have names. Those of ``datasets`` may be more: columns that stand for names of classes,
-    which are one feature, called ``label``.
+    Only what changed has a share of what is beyond noise. If points carry names of classes beside their features, as
+    those that are ``named`` do, these names are one column, called ``label``.
     """
-    seed, d = make_seed(recipe), datasets[0].n_features
-    names, noun, shape = _name_features(opened)
+    points = pair if named is None else named
+    seed, (names, places) = make_seed(projections), _find_columns(pair, points[0].n_features, label)
     with Workers() as workers:
-        pool = FeaturePool.of(datasets, recipe.scaler, seed, workers)
-        theta = find_directions(d, seed)
-        whole = find_contributions(pool, pool.side, theta, p, workers)
-        report(1, 3)
-        plan = pool.plan_splits(1 + SPLITS, seed)
-        sides = [plan.mark_sides(number) for number in range(1 + SPLITS)]
-        halves = [pool.plan_halves(_HALVES, seed).mark_sides(number) for number in range(_HALVES)]
-        few = theta[:_DIRECTIONS]
-        split, halved = (
-            np.array([find_contributions(pool, side, few, p, workers).mean(axis=0) for side in some])
-            for some in (sides[1 : 1 + _CHANCE_SPLITS], halves)
+        pool = FeaturePool.of(points, projections.scaler, seed, workers)
+        theta = find_directions(points[0].n_features, seed)
+        plans = (
+            (pool.plan_splits(1 + _SPLITS, seed), range(1, 1 + _SPLITS)),
+            (pool.plan_halves(_HALVES, seed), range(_HALVES)),
         )
-        report(2, 3)
-        tests = find_features(pool, theta, p, np.stack(sides), LEVEL, seed, workers, _find_groups(opened, names, d))
-        report(3, 3)
-    known = np.full((2, 3, d + 1), np.nan)  # names of classes, and what is together, have no quartiles and no mean
-    known[:, :, : len(names)] = pool.summary[:, :, : len(names)]
-    names = names if label is None else (*names, label)
-    *columns, together = _share_out(names, whole, split, halved, tests, known)
-    one, other = (part.name for part in opened)
-    called = one, other if other != one else f"{other} (2)"
-    return FeatureShares(called, noun, shape, tuple(columns), together, _name_pairs(tests, names))
-
-
-def _name_features(datasets: Sequence[LabelledData]) -> tuple[tuple[str, ...], str, tuple[int, ...] | None]:
-    """What features are called, what one of them is, and the shape of a point where points are images."""
-    columns = next((part.columns for part in datasets if part.columns is not None), None)
-    if columns is not None:
-        return columns, "column", None
-    shape = datasets[0].point_shape
-    # Images have rows and columns, and colours first or last.
-    if (len(shape) == 2 and min(shape) > 1) or (len(shape) == 3 and min(shape[0], shape[-1]) <= _MOST_COLOURS):
-        return tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape)), "pixel", shape
-    return tuple(f"feature {number}" for number in range(datasets[0].n_features)), "feature", None
-
-
-def _find_groups(datasets: Sequence[LabelledData], names: Sequence[str], n_columns: int) -> NDArray[np.int64]:
-    """Of every column the category that it is a value of, names of classes among them; -1 for none, -2 marks gaps."""
-    categories = list(dict.fromkeys(name for part in datasets for name in part.origin.categories))
-    groups = np.full(n_columns, len(categories))
-    groups[: len(names)] = -1
-    for number, category in enumerate(categories):
-        groups[[place for place, name in enumerate(names) if name.startswith(f"{category}=")]] = number
-    groups[[place for place, name in enumerate(names) if name.removesuffix(IS_MISSING) in {*names} - {name}]] = -2
-    return groups
-
-
-def _share_out(
-    names: Sequence[str], whole: Doubles, split: Doubles, halved: Doubles, tests: FeatureTests, known: Doubles
-) -> list[FeatureShare]:
-    """Put it together: parts less those of noise, as shares; of directions, splits and halves, each (R, d + 1).
-
-    The last is what features are together. Columns that have no name of their own count with the last that has one.
-    """
-    firsts = range(len(names))
-    table, split, halved = (
-        np.column_stack([np.add.reduceat(part[:, :-1], firsts, axis=1), part[:, -1]]) for part in (whole, split, halved)
-    )
-    p_values = np.append(np.minimum.reduceat(tests.p_values, firsts), tests.together)
+        whole = find_contributions(pool, pool.side, theta, p, workers)
+        split, halved = (
+            np.array(
+                [find_contributions(pool, plan.mark_sides(at), theta[:_FEW], p, workers).mean(axis=0) for at in numbers]
+            )
+            for plan, numbers in plans
+        )
+    table, split, halved = (_sum_columns(part, places, len(names)) for part in (whole, split, halved))
+    known = {"label" if one.kind == "label" else one.column: one for one in changes.columns}
+    tested = [known.get("label" if name == label else name) for name in names]
+    p_values = [1.0 if one is None else one.p_value for one in tested]
+    joint: tuple[CorrelationChange | ClassChange, ...] = (*changes.pairs, *(() if label is None else changes.classes))
+    p_values.append(min((one.p_value for one in joint), default=1.0))
+    beyond = np.array([*(one is not None and one.changed for one in tested), bool(joint)])
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
-    total = float(parts.sum()) or 1.0
-    beyond = p_values <= LEVEL
-    excess = float((parts - by_chance)[beyond].sum())
+    total, excess = float(parts.sum()) or 1.0, float((parts - by_chance)[beyond].sum())
+    share, stderr = np.full((2, len(parts)), np.nan)
     if excess > 0:
-        shares = np.where(beyond, (parts - by_chance) / excess, 0.0)
-        stderr = _find_errors(table, split, halved, shares, beyond) / excess
-    else:
-        shares, stderr = np.full((2, len(parts)), np.nan)
-    numbers = np.stack([shares, stderr, p_values, parts / total, by_chance / total])
-    rows = []
-    for at, name in enumerate((*names, "together")):
-        share, error, p_value, raw, chance = numbers[:, at].tolist()
-        (low, high, mean), (low2, high2, mean2) = known[:, :, at].tolist()
-        middle, means = ((low, high), (low2, high2)), (mean, mean2)
-        rows.append(FeatureShare(name, share, error, p_value, raw, chance, middle, means))
-    return rows
+        share = np.where(beyond, (parts - by_chance) / excess, 0.0)
+        stderr = _find_errors(table, split, halved, share, beyond) / excess
+    numbers = zip(share, stderr, p_values, beyond, parts / total, by_chance / total, strict=True)
+    rows = [
+        FeatureShare(name, float(one), float(error), p_value, bool(is_beyond), float(raw), float(chance))
+        for name, (one, error, p_value, is_beyond, raw, chance) in zip((*names, "together"), numbers, strict=True)
+    ]
+    shape, has_names = find_image_shape(pair[0]), any(part.columns is not None for part in pair)
+    noun = "column" if has_names else "feature" if shape is None else "pixel"
+    shape = None if has_names else shape
+    return FeatureShares(noun, shape, tuple(rows[:-1]), rows[-1], changes.pairs)
+
+
+def _find_columns(pair: Sequence[LabelledData], n_features: int, label: str | None) -> tuple[Names, Indices]:
+    """The columns that features are made of, and which of them each feature is."""
+    named = next((data for data in pair if data.columns is not None), None)
+    titles = [*name_features(pair)] if named is None else named.find_columns(named.columns or ())
+    titles += [label or ""] * (n_features - len(titles))
+    names = tuple(dict.fromkeys(titles))
+    places = {name: place for place, name in enumerate(names)}
+    return names, np.array([places[title] for title in titles])
+
+
+def _sum_columns(parts: Doubles, places: Indices, count: int) -> Doubles:
+    """(R, d + 1) parts of features as parts (R, C + 1) of their columns; what they are together stays last."""
+    summed = np.zeros((len(parts), count + 1))
+    np.add.at(summed.T, np.append(places, count), parts.T)
+    return summed
 
 
 def _find_errors(
@@ -318,14 +265,3 @@ def _find_errors(
         variance += rest.var(axis=0, ddof=1) / len(rest)
     errors: Doubles = np.sqrt(variance)
     return errors
-
-
-def _name_pairs(tests: FeatureTests, names: Sequence[str]) -> tuple[CorrelationChange, ...]:
-    """Pairs by name; those of one name, as of names of classes, are left out, and the first of each two kept."""
-    last = len(names) - 1
-    found: dict[tuple[str, str], CorrelationChange] = {}
-    for i, j, first, second in tests.pairs:
-        both = names[min(i, last)], names[min(j, last)]
-        if both[0] != both[1]:
-            found.setdefault(both, CorrelationChange(both, (first, second)))
-    return tuple(found.values())

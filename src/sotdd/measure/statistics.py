@@ -5,23 +5,24 @@ small in every single direction and large beside the spread of the right one. So
 units of the spread of the projected points in every direction, as Hotelling's test does; under permutations that costs
 one product.
 
-What changes in one column of many, in how two of them go together, or along one axis alone, is small in all
-projections. Of these the largest difference counts, by the scores of `sotdd.measure.columns`: products as well.
+What changes in one column of many, in how two of them go together, within one class, or along one axis alone, is small
+in all projections. Of these the largest difference counts (`sotdd.measure.scores`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
-from sotdd.compute.resampling import Each
-from sotdd.measure.columns import Bools, Pooled, Scores, compare_scores, find_axes, score_columns, score_pairs
+from sotdd.basics.checks import Received
+from sotdd.basics.threads import serial_blas
+from sotdd.measure.columns import score_numbers
+from sotdd.measure.scores import Block, Doubles, normalise_largest, stack_scores
 
-Doubles = NDArray[np.float64]
 # A statistic (B,) of who is on the right, which is 1 in (B, N).
 Measure: TypeAlias = Callable[[Doubles], Doubles]
 LabelNames: TypeAlias = Literal["ignore", "match"]
@@ -30,8 +31,15 @@ Statistic: TypeAlias = Literal["combined", "distance"]
 # Statistics that vary by less than this share of themselves differ by rounding.
 _ALIKE = 1e-9
 
-# The aspect of the shares of classes by name.
-SHARES = "class shares"
+# The statistics of the shares of classes by name, and of principal axes.
+SHARES, AXES = "class shares", "principal axes"
+
+# Leading principal axes along which rows are compared as in columns, and iterations that find them.
+_AXES, _ITERATIONS = 8, 6
+# Of deviations along an axis, or of the longest axis: less is rounding.
+_STEP = 1e-4
+# Less than this many deviations of chance is rounding.
+_ROUNDED = 1e-6
 
 # Both orders are judged: p = 1 sees small shifts of everything, p = 2 what few points or classes do.
 ORDERS = (1.0, 2.0)
@@ -67,43 +75,76 @@ def balance_costs(costs: Doubles) -> Doubles:
     return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
 
 
-def combine_statistics(statistics: Mapping[str, Doubles], largest: Mapping[str, Doubles]) -> Doubles:
-    """One statistic (S,) of several: the one that stands out most, in its own standard deviations.
+@dataclass(frozen=True)
+class Aspect(Received):
+    """One statistic of a test.
+
+    Attributes
+    ----------
+    deviations
+        How far the data are from what permutations give on average, in their standard deviations.
+    limit
+        What 95 % of permutations stay below, in the same unit.
+    p_value
+        How many permutations go as far, the data counted as one; not corrected for there being several statistics.
+    """
+
+    deviations: float
+    limit: float
+    p_value: float
+
+
+def standardise_statistics(statistics: Mapping[str, Doubles], largest: Mapping[str, Doubles]) -> dict[str, Doubles]:
+    """Statistics (S,) of all splits by name, each in its own standard deviations; those that do not vary are left out.
 
     The data are one of the S splits like the others, and every split is judged by whatever stands out most in
     it, so the level of the test is that of any permutation test. Cube roots bring sums of squares to about the normal
     shape; what is the ``largest`` of many deviations has another.
     """
     shaped = {name: np.cbrt(values) for name, values in statistics.items()}
-    shaped |= {name: _find_normal(values) for name, values in largest.items()}
-    scores = [
-        (values - values.mean()) / values.std() + _ASKED_FOR * (name == SHARES) - _OF_MANY * (name in largest)
+    shaped |= {name: normalise_largest(values, values) for name, values in largest.items()}
+    return {
+        name: (values - values.mean()) / values.std() + _ASKED_FOR * (name == SHARES) - _OF_MANY * (name in largest)
         for name, values in shaped.items()
         if values.std() > _ALIKE * abs(values.mean())
-    ]
-    return np.asarray(np.max(scores, axis=0)) if scores else np.zeros(len(next(iter(shaped.values()))))
+    }
 
 
-def _find_normal(largest: Doubles) -> Doubles:
-    """Largest of many deviations (S,) as normal scores: as if they were of so many normal ones that the median fits."""
-    chances = 2 * ndtr(-largest)
-    count = np.log(2) / max(float(np.median(chances)), 1e-300)
-    scores: Doubles = -ndtri(np.clip(-np.expm1(-count * chances), 1e-300, 1 - 1e-15))
-    return scores
+def describe_aspect(scores: Doubles) -> Aspect:
+    """One statistic (S,) of the data, which come first, beside that of permutations alone."""
+    null, spread = scores[1:], float(np.std(scores[1:])) or 1.0
+    apart, limit = (float(value - np.mean(null)) / spread for value in (scores[0], np.quantile(null, 0.95)))
+    return Aspect(apart, limit, float(np.mean(reaches(scores, scores[0]))))
 
 
-def measure_largest(columns: Pooled | None, axes: Doubles, members: Bools, each: Each = map) -> dict[str, Doubles]:
-    """The largest differences (S,) of a column, of how two go together, and along an axis, each in deviations."""
-    blocks: dict[str, Iterable[Scores]] = {} if columns is None else {"columns": columns.scores(each)}
-    if columns is not None and len(columns.paired) > 1:
-        blocks["pairs of columns"] = score_pairs(columns.ranked[:, columns.paired])
-    blocks["axes"] = score_columns(axes, each)
-    return {name: compare_scores(scores, members, each)[1] for name, scores in blocks.items()}
+def reaches(values: Doubles, least: float) -> NDArray[np.bool_]:
+    """Which values are as large, but for rounding: splits that are alike must not differ by the order of sums."""
+    return values >= least - _ROUNDED * float(np.std(values))
 
 
-def measure_axes(columns: Pooled | None, rows: NDArray[np.float32]) -> Doubles:
-    """(N, k) the points along the leading principal axes of their columns, or of rows (L, N) of projections."""
-    return find_axes(_centre_rows(rows, None).T if columns is None else columns.ranked)
+@serial_blas.hold()
+def find_axes(table: NDArray[Any]) -> Doubles:
+    """(N, k) rows of centred columns (N, d) along their leading principal axes, by iterations of a few vectors.
+
+    In steps that are coarser than rounding, so that equal rows are equal wherever they are in memory.
+    """
+    if not table.any():
+        return np.zeros((len(table), 0))
+    wide = table.astype(np.float64)
+    vectors = np.random.default_rng(0).normal(size=(wide.shape[1], min(2 * _AXES, *wide.shape)))
+    for _ in range(_ITERATIONS):
+        vectors = np.linalg.qr(wide.T @ (wide @ vectors))[0]
+    left, sizes, _ = np.linalg.svd(wide @ vectors, full_matrices=False)
+    kept = left[:, :_AXES][:, sizes[:_AXES] > _STEP * sizes[0]]
+    axes: Doubles = np.rint(np.sqrt(len(wide)) * kept / _STEP)
+    return axes
+
+
+def score_axes(axes: Doubles) -> Iterator[Block]:
+    """The scores of the points (N, k) along axes."""
+    known = np.ones(len(axes), bool)
+    found = [score for axis in axes.T for score in score_numbers(axis, known).values()]
+    yield from stack_scores([(place, (AXES,), score) for place, score in enumerate(found)])
 
 
 def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = None) -> Measure:
@@ -115,7 +156,7 @@ def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = N
     permutations do.
     """
     ridge = _RIDGE if codes is None else _CLASS_RIDGE
-    points = _whiten(_centre_rows(rows, None), _centre_rows(rows, codes), ridge).T  # (N, r)
+    points = _whiten(centre_rows(rows, None), centre_rows(rows, codes), ridge).T  # (N, r)
     everyone: list[Any] = [slice(None)]
     members = everyone if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
     classes = [(own, points[own]) for own in members]
@@ -148,7 +189,7 @@ def measure_shares(codes: NDArray[np.int64]) -> Measure:
     return measure
 
 
-def _centre_rows(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
+def centre_rows(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
     """Rows (L, N) less their means, of all points or of each class."""
     wide = rows.astype(np.float64)
     if codes is None:

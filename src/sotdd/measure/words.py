@@ -9,9 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from sotdd.basics.text import say_count, show
-from sotdd.drift.columns import GAP, UNTOLD, Aspect, Sides
-from sotdd.measure.columns import Bools, Doubles, score_numbers
+from sotdd.basics.text import show
+from sotdd.inputs.data import MISSING
+from sotdd.measure.columns import Column, score_numbers
+from sotdd.measure.scores import Bools, Doubles
+
+# What of a column is looked at, and the value or code that it is about.
+Aspect = tuple[str, float]
 
 # Standard errors between spreads of a column that also moved.
 _CLEARLY = 4.0
@@ -22,7 +26,7 @@ _BARS, _MOST_BARS = 16, 8
 
 @dataclass(frozen=True)
 class Bars:
-    """How a column is spread over bins or values: shares of the reference and of the batch, one for each name."""
+    """How a column is spread over bins or values: shares of either dataset, one for each name."""
 
     names: tuple[str, ...]
     reference: tuple[float, ...]
@@ -33,20 +37,17 @@ class Bars:
 # ------------------------------------------------------------------ words
 
 
-def describe_change(one: Sides, aspects: Mapping[Aspect, float]) -> tuple[str, str]:
-    """What changed, and by how much: of the aspects that did, the clearest first, with their deviations.
-
-    If none did, how the column is on both sides.
-    """
+def describe_change(one: Column, aspects: Mapping[Aspect, float]) -> tuple[str, str]:
+    """What changed, and by how much: of the aspects that did, the clearest first, with their deviations."""
     if not aspects:
-        return "", say_mean(one) if one.column.is_number else _say_largest(one)
-    said = [_SAY[aspect](one, code) for aspect, code in _choose_aspects(one, aspects)]
+        return "", say_mean(one) if one.is_number else "values too many or too few to tell apart"
+    said = [_SAY[aspect](one, value) for aspect, value in _choose_aspects(one, aspects)]
     what = list(dict.fromkeys(word for word, _ in said))[:2]
     details = list(dict.fromkeys(text for word, text in said if word in what))
     return ", ".join(what), "; ".join(details[:3])
 
 
-def _choose_aspects(one: Sides, aspects: Mapping[Aspect, float]) -> list[Aspect]:
+def _choose_aspects(one: Column, aspects: Mapping[Aspect, float]) -> list[Aspect]:
     """Those worth saying, of what follows from each other."""
     sizes = {aspect: size for (aspect, _), size in aspects.items()}
     ends, hidden = {"low", "high"} & set(sizes), set[str]()
@@ -61,18 +62,20 @@ def _choose_aspects(one: Sides, aspects: Mapping[Aspect, float]) -> list[Aspect]
     return [aspect for aspect in aspects if aspect[0] not in hidden]
 
 
-def _say_spread(one: Sides, code: int) -> tuple[str, str]:
-    """Standard deviations; where few far values make them go the other way than ranks, the range of most rows."""
+def _say_spread(one: Column, value: float) -> tuple[str, str]:
+    """Standard deviations, or the range of most rows where few far values make deviations go the other way.
+
+    The word follows the numbers that stand beside it: a column in other units is narrower if its numbers are.
+    """
     first, second = map(_find_spread, one.split(one.numbers))
-    ranks = score_numbers(one.codes.astype(np.float64), one.known)["spread"]
-    is_wider = one.split(ranks)[1].mean() > 0
-    word = "wider" if is_wider else "narrower"
-    if (second > first) == is_wider:
-        return word, _say_pair("spread", (first, second))
-    return word, f"90 % within {_say_ranges(one, (0.05, 0.95))}"
+    ranks = score_numbers(one.numbers.astype(np.float64), one.known)["spread"]
+    if (second > first) == (one.split(ranks)[1].mean() > 0):
+        return "wider" if second > first else "narrower", _say_pair("spread", (first, second))
+    widths = [float(np.diff(np.nanquantile(side, (0.05, 0.95)))[0]) for side in one.split(one.numbers)]
+    return "wider" if widths[1] > widths[0] else "narrower", f"90 % within {_say_ranges(one, (0.05, 0.95))}"
 
 
-def _say_ranges(one: Sides, levels: tuple[float, float]) -> str:
+def _say_ranges(one: Column, levels: tuple[float, float]) -> str:
     """Between two quantiles, on both sides."""
     ranges = [np.nanquantile(side, levels).tolist() for side in one.split(one.numbers)]
     return " → ".join(" to ".join(_say_all(ends)) for ends in ranges)
@@ -85,7 +88,7 @@ def _find_spread(values: Doubles) -> float:
     return unit * float(np.std(present / unit)) if len(present) else 0.0
 
 
-def _is_spread_apart(one: Sides) -> bool:
+def _is_spread_apart(one: Column) -> bool:
     """Whether standard deviations differ clearly: values that moved lie farther out among all, and that is all."""
     first, second = map(_find_spread, one.split(one.numbers))
     if not (first > 0 and second > 0):
@@ -94,72 +97,75 @@ def _is_spread_apart(one: Sides) -> bool:
     return abs(math.log(second / first)) > _CLEARLY * math.sqrt(sum(1 / (2 * size) for size in sizes))
 
 
-def _say_end(one: Sides, code: int) -> tuple[str, str]:
-    """How many rows are at one end: codes from there on."""
-    is_high = code > len(one.column.steps) // 2
-    marks = one.known & (one.codes >= code if is_high else one.codes <= code)
-    first, second = one.share(marks)
-    inside = one.column.steps[min(max(code, 1), len(one.column.steps)) - 1]
-    end = _say_all([float(inside)])[0]
-    word = f"{'more' if second > first else 'fewer'} {'high' if is_high else 'low'} values"
-    where = "from" if is_high else "up to"
-    return word, f"{where} {end}: {say_percent(first)} → {say_percent(second)} of rows"
+def _say_end(one: Column, value: float, aspect: str) -> tuple[str, str]:
+    """How many rows are at one end: values from there on; and the farthest of either side, where one is far out."""
+    first, second = one.share(one.mark(aspect, value))
+    word = f"{'more' if second > first else 'fewer'} {aspect} values"
+    where = "from" if aspect == "high" else "up to"
+    return word, f"{where} {say_number(value)}: {say_percent(first)} → {say_percent(second)} of rows"
 
 
-def _say_stuck(one: Sides, code: int) -> tuple[str, str]:
-    """One value is more frequent than any is in the reference."""
-    second = one.split(one.numbers)[1]
-    values, counts = np.unique(second[~np.isnan(second)], return_counts=True)
-    value = _say_all([float(values[counts.argmax()])])[0]
-    often = f"{value} in {counts.max():,} of {say_count(len(second), 'row')}, more than any value of the reference"
-    return "constant" if len(values) == 1 else "stuck at one value", often
+def _say_value(one: Column, value: float) -> tuple[str, str]:
+    """The share of rows with a value, which may be new, gone, or all that there is."""
+    first, second = one.share(one.mark("value", value))
+    if one.is_number:
+        word = "constant" if second == 1 else "stuck at one value" if second > 0.5 > 2 * first else "other shares"
+        return word, f"{say_number(value)} in {say_percent(first)} → {say_percent(second)} of rows"
+    noun = "class" if one.kind == "label" else "category"
+    word = (
+        "constant"
+        if second == 1
+        else f"new {noun}"
+        if first == 0
+        else f"{noun} gone"
+        if second == 0
+        else "other shares"
+    )
+    return word, f"{show(one.values[int(value)], 30)!r} {say_percent(first)} → {say_percent(second)}"
 
 
-def _say_value(one: Sides, code: int) -> tuple[str, str]:
-    first, second = one.share(one.codes == code)
-    noun = "class" if one.column.kind == "label" else "category"
-    if one.column.is_number:
-        value = _say_all([float(one.column.steps[min(max(code, 1), len(one.column.steps)) - 1])])[0]
-        return "other shares", f"{value} in {say_percent(first)} → {say_percent(second)} of rows"
-    word = f"new {noun}" if code >= len(one.column.values) or first == 0 else f"{noun} gone" if second == 0 else ""
-    return word or "other shares", f"{show(one.values[code], 30)!r} {say_percent(first)} → {say_percent(second)}"
-
-
-def _say_gaps(one: Sides, code: int) -> tuple[str, str]:
+def _say_gaps(one: Column, value: float) -> tuple[str, str]:
     first, second = one.share(~one.known)
     word = "no value left" if second == 1 else "more gaps" if second > first else "fewer gaps"
     return word, f"gaps {say_percent(first)} → {say_percent(second)}"
 
 
-_SAY: dict[str, Callable[[Sides, int], tuple[str, str]]] = {
-    "location": lambda one, code: ("moved", say_mean(one)),
+def say_farthest(one: Column) -> str:
+    """The largest or smallest value of the second dataset, where it lies far beyond those of the first; or nothing."""
+    if not one.is_number:
+        return ""
+    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(one.numbers)]
+    if not all(map(len, sides)):
+        return ""
+    (low, high), (least, most) = ((float(side.min()), float(side.max())) for side in sides)
+    with np.errstate(over="ignore"):
+        if most > high + 2 * (high - low):
+            return f"largest value {say_number(most)} against {say_number(high)}"
+        return f"smallest value {say_number(least)} against {say_number(low)}" if least < low - 2 * (high - low) else ""
+
+
+_SAY: dict[str, Callable[[Column, float], tuple[str, str]]] = {
+    "location": lambda one, value: ("moved", say_mean(one)),
     "spread": _say_spread,
-    "shape": lambda one, code: ("other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"),
+    "shape": lambda one, value: ("other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"),
     "commonest": _say_value,
-    "low": _say_end,
-    "high": _say_end,
+    "low": lambda one, value: _say_end(one, value, "low"),
+    "high": lambda one, value: _say_end(one, value, "high"),
     "value": _say_value,
     "gaps": _say_gaps,
-    "stuck": _say_stuck,
 }
 
 
-def say_mean(one: Sides, rows: Bools | None = None) -> str:
+def say_mean(one: Column, rows: Bools | None = None) -> str:
     """Means on both sides; medians where means go the other way than ranks."""
     numbers = one.numbers if rows is None else np.where(rows, one.numbers, np.nan)
-    sides = [side[~np.isnan(side)] for side in one.split(numbers)]
+    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(numbers)]
     if not all(map(len, sides)):
         return "no values to compare"
-    means = (one.column.mean if rows is None else float(sides[0].mean())), float(sides[1].mean())
+    means = float(sides[0].mean()), float(sides[1].mean())
     medians = float(np.median(sides[0])), float(np.median(sides[1]))
     against = (means[1] - means[0]) * (medians[1] - medians[0]) < 0
     return _say_pair("median" if against else "mean", medians if against else means)
-
-
-def _say_largest(one: Sides) -> str:
-    """The value that most rows have, and how many."""
-    codes = one.codes[one.codes < UNTOLD]
-    return _say_value(one, int(np.bincount(codes).argmax()))[1] if len(codes) else "values too many to tell apart"
 
 
 def _say_pair(name: str, ends: tuple[float, float]) -> str:
@@ -178,6 +184,11 @@ def _say_all(values: Sequence[float]) -> list[str]:
     return [f"{value:,.{decimals}f}" for value in values]
 
 
+def say_number(value: float) -> str:
+    """One number, large ones with commas."""
+    return _say_all([value])[0]
+
+
 def say_percent(share: float) -> str:
     """A share in per cent, with two digits where it is small."""
     return f"{100 * share:.0f} %" if share >= 0.0995 or share == 0 else f"{100 * share:.2g} %"
@@ -186,27 +197,27 @@ def say_percent(share: float) -> str:
 # ------------------------------------------------------------------ pictures
 
 
-def draw_bars(one: Sides) -> Bars:
+def draw_bars(one: Column) -> Bars:
     """Shares of rows on both sides: by value where there are few, by range where there are many."""
-    if one.column.is_number:
-        numbers = one.numbers[one.known]
-        distinct = np.unique(numbers)
+    known = one.known
+    if one.is_number:
+        distinct = np.unique(one.numbers[known])
         if len(distinct) > _MOST_BARS:
-            return _draw_histogram(one, numbers)
+            return _draw_histogram(one, one.numbers[known].astype(np.float64))
         said = _say_all(distinct.tolist() or [0.0])
         marks = {name: one.numbers == value for name, value in zip(said, distinct.tolist(), strict=False)}
     else:
-        codes, counts = np.unique(one.codes[one.codes < UNTOLD], return_counts=True)
+        codes, counts = np.unique(one.codes[known], return_counts=True)
         most = codes[np.argsort(-counts, kind="stable")][:_MOST_BARS].tolist()
         marks = {one.values[code]: one.codes == code for code in most}
-        rest = ~np.isin(one.codes, [*most, GAP])
+        rest = ~np.isin(one.codes, [*most, MISSING])
         marks = {**marks, "other values": rest} if rest.any() else marks
-    marks = marks if one.known.all() else {**marks, "missing": ~one.known}
+    marks = marks if known.all() else {**marks, "missing": ~known}
     first, second = zip(*map(one.share, marks.values()), strict=True) if marks else ((), ())
     return Bars(tuple(marks), first, second, True)
 
 
-def _draw_histogram(one: Sides, numbers: Doubles) -> Bars:
+def _draw_histogram(one: Column, numbers: Doubles) -> Bars:
     low, high = (float(end) for end in np.quantile(numbers, [0.005, 0.995]))
     low, high = (low, high) if high > low else (float(numbers.min()), float(numbers.max()))
     edges = np.linspace(low, high, _BARS + 1)

@@ -45,10 +45,8 @@ class DatasetSummary:
     def of(cls, source: LabelledData | Sketch | DriftReference) -> DatasetSummary:
         """Of a dataset, by one walk over its values; of a sketch or a reference what they keep."""
         labels = [str(json_label(label)) for label in source.classes]
-        counted = source.points if isinstance(source, DriftReference) else source
-        counts = dict(zip(labels, counted.counts.tolist(), strict=True))
-        if isinstance(source, DriftReference):
-            return cls(source.n_points, source.projections.n_features, counts)
+        source = source.data if isinstance(source, DriftReference) else source
+        counts = dict(zip(labels, source.counts.tolist(), strict=True))
         if isinstance(source, Sketch):
             return cls(source.n_points, int(source.recipe["n_features"]), counts)
         lows, highs = np.full(source.n_features, np.inf), np.full(source.n_features, -np.inf)

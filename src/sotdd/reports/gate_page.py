@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from sotdd.basics.remarks import join_remarks
-from sotdd.drift.gate import BatchVerdict, Criteria, Gate, combine_verdicts
+from sotdd.basics.verdict import Verdict
+from sotdd.drift.gate import BatchVerdict, Criteria, Gate
 from sotdd.reports.dataset_summary import DatasetSummary
-from sotdd.reports.page import Tone, say_recipe, shorten_names, write_page
-
-_TONES: dict[str, Tone] = {"passed": "good", "drift": "bad", "unknown": "unsure"}
+from sotdd.reports.page import say_recipe, shorten_names, write_page
 
 # Earlier batches of a log that are drawn.
 _MOST_HISTORY = 60
@@ -69,7 +68,7 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
     """Write the page of a run; returns its path."""
     history = run.history[-_MOST_HISTORY:]
     names = shorten_names([run.reference, *(verdict.batch for verdict in run.verdicts)])
-    whole, worst = combine_verdicts(run.verdicts), _find_worst(run.verdicts)
+    whole, worst = Verdict.combine(one.verdict for one in run.verdicts), _find_worst(run.verdicts)
     remarks = [() if run.gate is None else run.gate.reference.remarks]
     remarks += [verdict.distance.remarks for verdict in run.verdicts if verdict.distance is not None]
     points = [
@@ -85,12 +84,12 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         if verdict.batch in run.summaries:  # which could be opened
             datasets.append((name, run.summaries[verdict.batch]))
         value = None if verdict.distance is None else verdict.distance.value
-        is_far = value is None and verdict.verdict == "drift"
+        is_far = value is None and verdict.verdict is Verdict.DRIFT
         points.append(Point(name, today, verdict.verdict, value, _find_chance(verdict), is_far))
     return write_page(
         target,
         "gate.html",
-        _TONES[whole],
+        whole.tone,
         title=title,
         verdicts=run.verdicts,
         reference=names[0],
@@ -104,7 +103,7 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         asked=run.asked,
         is_tested=run.gate is not None and run.gate.drift is not None,
         settings=_list_settings(run, names[0]),
-        data={"reference": run.reference, "verdict": whole, "batches": [one.to_dict() for one in run.verdicts]},
+        data={"reference": run.reference, "verdict": whole.value, "batches": [one.to_dict() for one in run.verdicts]},
     )
 
 
@@ -125,7 +124,7 @@ def _find_worst(verdicts: Sequence[BatchVerdict]) -> int | None:
         p_value = 1.0 if verdict.p_value is None else verdict.p_value
         return p_value, -math.inf if verdict.distance is None else -verdict.distance.value
 
-    return min((place for place, one in enumerate(verdicts) if one.verdict == "drift"), key=rank, default=None)
+    return min((place for place, one in enumerate(verdicts) if one.verdict is Verdict.DRIFT), key=rank, default=None)
 
 
 def _find_chance(verdict: BatchVerdict) -> tuple[float, float] | None:
@@ -153,6 +152,8 @@ def _list_settings(run: GateRun, reference: str) -> dict[str, str]:
         said["decided by noise"] = f"at a level of 5 %{shared}"
     said["points it takes to pass"] = f"{criteria.fewest:,}"
     if gate.drift is not None:
+        most = "all" if criteria.max_points is None else f"at most {criteria.max_points:,}"
+        said["rows compared"] = f"{gate.drift.n_points:,} of the reference, {most} of a batch"
         said |= {"order of transport": f"p = {gate.drift.p:g}", "names of labels": gate.drift.label_names}
         said |= say_recipe(gate.drift.projections)
     measured = next((verdict.distance for verdict in run.verdicts if verdict.distance is not None), None)

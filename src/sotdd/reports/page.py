@@ -18,19 +18,17 @@ from sotdd.basics import __version__
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
-from sotdd.drift.changes import say_chance, say_share
+from sotdd.basics.verdict import Tone as VerdictTone
 from sotdd.inputs.sources import SourceText
-from sotdd.measure.explanation.features import FeatureShares
+from sotdd.measure.changes import say_chance, say_share
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.explanation.sentences import (
     list_cells,
-    list_features,
     say_changes,
-    say_features,
     say_lost_classes,
     say_parts,
-    say_rest,
 )
+from sotdd.measure.shares import FeatureShares
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.reports.dataset_summary import compare_shares
@@ -38,10 +36,10 @@ from sotdd.reports.dataset_summary import compare_shares
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-Tone = Literal["good", "bad", "unsure", "plain"]
+Tone = VerdictTone | Literal["plain"]
 
-# The most letters of a name on a page; features in a table; squares along an image; classes in a heat map.
-_LONGEST_NAME, _MOST_FEATURES, _MOST_SQUARES, _MOST_CLASSES = 40, 20, 32, 30
+# The most letters of a name on a page; squares along an image; classes in a heat map.
+_LONGEST_NAME, _MOST_SQUARES, _MOST_CLASSES = 40, 32, 30
 
 # What of a recipe is shown, and under which name.
 _RECIPE = {
@@ -108,8 +106,6 @@ def _environment() -> Environment:
         "has_classes": _has_classes,
         "say_reasons": _say_reasons,
         "list_cells": list_cells,
-        "list_features": lambda features: list_features(features, _MOST_FEATURES),
-        "say_other_features": lambda features: say_rest(features, _MOST_FEATURES),
         "pool_pixels": _pool_pixels,
         "choose_classes": _choose_classes,
         "round_up": _round_up,
@@ -150,7 +146,7 @@ def write_python(value: object) -> str:
 
 def _say_reasons(why: Explanation) -> list[str]:
     """What an explanation says in words; of classes where there are several."""
-    said = [say_parts(why), say_features(why.by_feature)]
+    said = [say_parts(why), repr(why.by_feature)]
     if _has_classes(why):
         lost = [say_lost_classes(why, side) for side in (0, 1) if any(line.lost for line in why.lines(side))]
         said += [*say_changes(why), *lost]

@@ -17,9 +17,9 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count, show
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.ranking import Ranking
-from sotdd.measure.explanation.features import FeatureShare, FeatureShares
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.two_sample import TwoSampleTest
+from sotdd.measure.shares import FeatureShare, FeatureShares
+from sotdd.measure.two_sample_result import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 
 __all__ = [

@@ -24,19 +24,16 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.explanation.call import explain
 from sotdd.measure.explanation.classes import are_too_many
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.two_sample import TwoSampleTest
+from sotdd.measure.two_sample_result import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 from sotdd.reports.dataset_summary import DatasetSummary
 from sotdd.reports.page import Tone, refuse_page, say_recipe, say_scaling, shorten_names, write_page
-
-# The level that verdicts of a test are stated at.
-_LEVEL = 0.05
 
 # The sources of both datasets and the settings of the call, where they are known.
 Asked = tuple[Sequence[str], Mapping[str, Any]]
 
 # Numbers of an explanation, without its matrices, which can be large.
-_NUMBERS = ("within_noise", "features", "labels", "classes", "renamed")
+_NUMBERS = ("within_noise", "test", "features", "labels", "classes", "renamed")
 
 
 def report(
@@ -121,7 +118,7 @@ def report_pair(
         "remarks": result.remarks if isinstance(result, TwoSampleTest) else gather_remarks([result.distance]),
     }
     if isinstance(result, TwoSampleTest):
-        tone: Tone = "bad" if result.rejects(_LEVEL) else "good"
+        tone: Tone = result.verdict.tone
         settings = {
             "statistic": result.judged_by,
             "permutations": f"{len(result.null):,}",
@@ -131,7 +128,7 @@ def report_pair(
         }
         numbers = {"a": whole[0], "b": whole[1], **result.to_dict()}
         return write_page(
-            target, "test.html", tone, test=result, level=_LEVEL, settings=settings, data=numbers, **shown
+            target, "test.html", tone, test=result, level=result.changes.level, settings=settings, data=numbers, **shown
         )
     why = replace(result, names=(names[0], names[1]))
     settings = {"distance": why.distance.how, "estimator": why.distance.estimator}

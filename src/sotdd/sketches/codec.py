@@ -220,6 +220,10 @@ class Reader:
         """Whether there is an array of this name."""
         return name in self._arrays
 
+    def rank(self, name: str) -> int:
+        """How many axes an array has; 0 for one that is not there."""
+        return self._arrays[name].ndim if name in self._arrays else 0
+
     def arrays(self, fields: Mapping[str, Field]) -> dict[str, Any]:
         """Several arrays by name; None for those that are optional and not there."""
         return {

@@ -40,7 +40,6 @@ from sotdd.compute.engine import (
     LARGEST_TERM,
     Pool,
     Projected,
-    ProjectedPoints,
     Seen,
     Sorted,
     describe_bad_term,
@@ -50,7 +49,7 @@ from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.quantiles import part_means, row_losses
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
-from sotdd.inputs.data import LabelledData, cut_range
+from sotdd.inputs.data import cut_range
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
 from sotdd.projections.moments import LabelTerms, Polynomials
@@ -238,7 +237,7 @@ class CpuEngine:
 
         def work(share: _Share) -> PointSums | None:
             number, blocks, projected, summed = share
-            data: LabelledData = layouts[number].data  # type: ignore[assignment]  # others have no shares
+            data = layouts[number].data
             spare = np.empty((blocks[0].stop - blocks[0].start, data.n_features), np.float32)
             sums = PointSums(data) if summed else None
             for block in blocks:
@@ -251,9 +250,7 @@ class CpuEngine:
 
         made = [(share[0], sums) for share, sums in zip(shares, self.workers.each(work, shares), strict=True) if sums]
         for layout, own in zip(layouts, rows, strict=True):
-            if isinstance(layout.data, ProjectedPoints):
-                own[...] = layout.data.rows[here]
-            elif layout.twin is not None:
+            if layout.twin is not None:
                 own[...] = rows[layout.twin]
         return [PointSums.join([sums for _, sums in own]) for _, own in groupby(made, key=itemgetter(0))]
 
@@ -269,8 +266,6 @@ def _list_shares(layouts: Sequence[Layout], summed: bool) -> list[_Share]:
     shares: list[_Share] = []
     for number, layout in enumerate(layouts):
         data, sums = layout.data, summed and layout.moments
-        if not isinstance(data, LabelledData):
-            continue
         together = sums and layout.twin is None and limit_shares(data) == SHARES
         if layout.twin is None:
             shares += [(number, blocks, True, together) for blocks in share_points(data)]

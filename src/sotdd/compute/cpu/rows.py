@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import empty_lines
-from sotdd.compute.engine import ByClass, Points, Seen
+from sotdd.compute.engine import ByClass, Seen
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.kernels.rows import SHORT_ROW
@@ -120,7 +120,7 @@ def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
 class Layout:
     """A dataset with what every chunk needs to know of it."""
 
-    data: Points
+    data: LabelledData
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     order: NDArray[np.int64]  # (n,) the points class by class
     rows: Rows  # (chunk, n) the chunk's projections of it
@@ -138,15 +138,14 @@ def lay_out(datasets: Sequence[Seen], chunk: int, moments: bool) -> list[Layout]
     for data, by_class in whole:
         rows = memory[used : used + chunk * data.n_points].reshape(chunk, data.n_points)
         used += rows.size
-        twin = _find_twin(data, [layout.data for layout in layouts]) if isinstance(data, LabelledData) else None
-        wanted = moments and isinstance(data, LabelledData) and not by_class
-        layouts.append(Layout(data, data.offsets, data.group(), rows, wanted, by_class, twin))
+        twin = _find_twin(data, [layout.data for layout in layouts])
+        layouts.append(Layout(data, data.offsets, data.group(), rows, moments and not by_class, by_class, twin))
     return layouts
 
 
-def _find_twin(data: LabelledData, earlier: Sequence[object]) -> int | None:
+def _find_twin(data: LabelledData, earlier: Sequence[LabelledData]) -> int | None:
     """The first of the earlier datasets that has the same features."""
-    same = (isinstance(other, LabelledData) and other.features is data.features for other in earlier)
+    same = (other.features is data.features for other in earlier)
     return next((number for number, found in enumerate(same) if found), None)
 
 
@@ -154,7 +153,7 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
     """The tile of products, and how many projections are in memory at a time, about as many as ``wanted``."""
     whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
     # Points of twins are projected once, and products depend on nothing else.
-    distinct = {id(data.features): data.n_points for data in whole if isinstance(data, LabelledData)}
+    distinct = {id(data.features): data.n_points for data in whole}
     n_points, size = max(1, sum(distinct.values())), projections.turn_size
     by_rows, by_draws = _TILE_BYTES // (4 * n_points), _DRAW_BYTES // (8 * projections.n_features * _TILES)
     tile = max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK

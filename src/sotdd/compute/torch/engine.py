@@ -25,7 +25,6 @@ from sotdd.compute.engine import (
     LARGEST_TERM,
     Pool,
     Projected,
-    ProjectedPoints,
     Seen,
     Sorted,
     describe_bad_term,
@@ -317,11 +316,7 @@ class TorchEngine:
     def _project(self, layout: Layout, drawn: Uploaded, here: slice) -> Rows:
         """Feature projections (B, n) of grouped points."""
         data, directions = layout.data, drawn.block.features
-        if isinstance(data, ProjectedPoints):
-            rows = torch.from_numpy(np.array(data.rows[here], order="C")).to(self.device)  # as kernels take them
-            if layout.position is not None:
-                rows = torch.empty_like(rows).index_copy_(1, layout.position, rows)
-        elif layout.points is not None:
+        if layout.points is not None:
             points = stretch_points(layout.points, directions, layout.kept)
             rows = verbs.project(points, drawn.theta, directions)
         else:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.compute.engine import Points, Pool
+from sotdd.compute.engine import Pool
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.torch import fused
@@ -98,7 +98,7 @@ class Terms:
 class Layout:
     """A dataset with what every chunk needs to know of it."""
 
-    data: Points
+    data: LabelledData
     classes: Classes
     position: torch.Tensor | None  # (n,) index of each point among grouped points; None where they lie so
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device

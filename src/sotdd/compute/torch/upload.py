@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from sotdd.compute.engine import ByClass, Points, Seen
+from sotdd.compute.engine import ByClass, Seen
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Affine, Along, Classes, Layout, Terms, copy_array
@@ -89,7 +89,7 @@ def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch
 def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit, those of twins once."""
     whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
-    sizes = {id(data.features): data.n_points * data.n_features for data in whole if isinstance(data, LabelledData)}
+    sizes = {id(data.features): data.n_points * data.n_features for data in whole}
     needed = sum(sizes.values())
     stays = device.type == "cuda" and 3 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
     affine = None
@@ -104,14 +104,12 @@ def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.devic
     return layouts
 
 
-def _are_twins(one: Points, other: Points) -> bool:
+def _are_twins(one: LabelledData, other: LabelledData) -> bool:
     """Whether two datasets are the same points in the same classes, or in one class."""
-    if not (isinstance(one, LabelledData) and isinstance(other, LabelledData)):
-        return False
     return one.features is other.features and (one.codes is other.codes or len(other.classes) == 1)
 
 
-def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool, twin: Layout | None) -> Layout:
+def _lay_one_out(data: LabelledData, affine: Affine, device: torch.device, stays: bool, twin: Layout | None) -> Layout:
     offsets = data.offsets
     classes = Classes.of(offsets, copy_array(offsets, np.int64, device))
     if twin is not None:  # points of one class are in any order
@@ -121,7 +119,7 @@ def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool
         order = torch.argsort(copy_array(data.codes, np.int64, device), stable=True)
         position = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=device))
     points = None
-    if stays and isinstance(data, LabelledData):
+    if stays:
         try:
             points = torch.empty((data.n_points, data.n_features), device=device)
             raw = data.features.tensor if isinstance(data.features, DeviceFeatures) else None
@@ -140,7 +138,6 @@ def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool
 def find_means(layout: Layout, device: torch.device) -> torch.Tensor:
     """Means over the scaled points of a dataset, (4 + d,) in float64, as `Sorted` has them; kept for the next chunk."""
     if "means" not in layout.kept:
-        assert isinstance(layout.data, LabelledData)
         counts, parts = layout.classes.edges.diff(), []
         if layout.points is not None and fused.available(layout.points) and len(layout.data.feature_parts()) == 1:
             by_class, squares = fused.sum_points(layout.points, layout.classes.edges)
@@ -157,7 +154,7 @@ def find_means(layout: Layout, device: torch.device) -> torch.Tensor:
 
 def _sum_classes(layout: Layout, part: slice, squares: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Sums (C, …) of some features over each class; with the first ones, squared lengths of points are written too."""
-    data: LabelledData = layout.data  # type: ignore[assignment]  # others have no features
+    data = layout.data
     by_class = torch.zeros((len(data.classes), part.stop - part.start), dtype=torch.float64, device=device)
     for block in verbs.cut_rows(data):
         if layout.points is None:

@@ -22,6 +22,7 @@ from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
+from sotdd.measure.comparison import Permuting, compare_opened, split_seed
 from sotdd.measure.distance import ORDER, fit_named
 from sotdd.measure.explanation.classes import (
     ClassComparison,
@@ -33,8 +34,8 @@ from sotdd.measure.explanation.classes import (
     plan_halves,
     plan_pairs,
 )
-from sotdd.measure.explanation.features import explain_features
 from sotdd.measure.explanation.result import Explanation
+from sotdd.measure.shares import find_shares
 from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.recipe import Projections
 
@@ -42,7 +43,7 @@ Doubles = NDArray[np.float64]
 
 # How often half of the points of each are compared, which tells how shares vary from sample to sample.
 _HALF_SAMPLES = 24
-# Two passes, and features.
+# The test, and two passes.
 _STAGES = 3
 
 
@@ -61,9 +62,10 @@ def explain(
 ) -> Explanation:
     """Say why two labelled datasets are as far apart as they are.
 
-    Measures the distance, measures it again with all labels forgotten, and compares every class of
-    one with every class of the other, all through the same projections. Then it compares the points feature by
-    feature. Random splits show what noise gives, so that only differences beyond noise are named.
+    Begins with `sotdd.test`: whether they differ at all, and which columns, pairs of columns and classes changed.
+    Measures the distance, measures it again with all labels forgotten, and compares every class of one with every class
+    of the other, all through the same projections. Which classes belong together is found from the data, so what is
+    said of single classes is approximate: where the test finds no difference, it says that it is not confirmed.
 
     Parameters
     ----------
@@ -75,16 +77,16 @@ def explain(
     label_names
         As in `distance`. With "match" classes carry their names wherever they are compared here.
     device
-        Where the work is done, as in `distance`. Features are compared on the processor, by a sample of rows.
+        Where the work is done, as in `distance`.
     progress
         True for a bar, or a function of (done, total).
 
     Returns
     -------
     Explanation
-        The distance and its noise floor; the parts of what is beyond noise, by features and labels; which features
-        make it, by name; the matrix of class distances; for every class its nearest class on the other side, its
-        share, whether it has a counterpart and whether it has moved; which names have changed.
+        The test; the distance and its noise floor; the parts of what is beyond noise, by features and labels; which
+        columns make it; the matrix of class distances; for every class its nearest class on the other side, its share,
+        whether it has a counterpart and whether it has moved; which names have changed.
 
     Examples
     --------
@@ -110,15 +112,25 @@ def explain(
     nameless = (datasets if named is None else named.forget_names()) if labelled else []
     plain = [replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32)) for data in nameless]
     check_memory(4, 2, count, SPLITS, chosen)
-    with report_progress(progress, "Explaining") as report, choose_engine(device, datasets, count) as engine:
+    with report_progress(progress, "Explaining") as report:
         first, second, third = (_report_stage(report, number) for number in range(_STAGES))
-        distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, first)
-        pairs, p_values = _match(datasets, classes, recipe, engine, second)
-        label = None if named is None else "(target)" if named.counts_targets else "(label)"
-        features = explain_features(opened, datasets, recipe, order, third, label)
+        seed, drawn = split_seed(settings, projections)
+        drawn.pop("n_projections", None)  # of the distance
+        how = Permuting(order, label_names="match" if label_names == "match" else "ignore")
+        test, shares = compare_opened(
+            opened, projections, drawn, how, seed, device=device, progress=first, with_shares=True
+        )
+        with choose_engine(device, datasets, count) as engine:
+            distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, second)
+            pairs, p_values = _match(datasets, classes, recipe, engine, third)
     if named is not None:
         distance, unlabelled = named.describe(distance), named.describe(unlabelled)
-    return Explanation(features.datasets, distance, unlabelled, classes, pairs, p_values, resampled, features)
+        label = "(target)" if named.counts_targets else "(label)"
+        shares = find_shares(opened, recipe, order, test.changes, datasets, label)
+    one, other = (part.name for part in opened)
+    names = one, other if other != one else f"{other} (2)"
+    assert shares is not None
+    return Explanation(names, test, distance, unlabelled, classes, pairs, p_values, resampled, shares)
 
 
 def _compare(

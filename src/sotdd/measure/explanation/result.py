@@ -15,10 +15,12 @@ from scipy.special import gammaln
 from sotdd.basics.checks import Received, check_count
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.text import json_label, json_number
+from sotdd.basics.verdict import Verdict
 from sotdd.compute.distance import Distance
 from sotdd.measure.explanation.classes import ClassComparison, ClassLine, Pair, find_same_names
-from sotdd.measure.explanation.features import LEVEL, FeatureShares
 from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_explanation
+from sotdd.measure.shares import FeatureShares
+from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +89,8 @@ class Explanation(Received):
     ----------
     names
         What the two datasets are called.
+    test
+        Whether they differ at all, and which columns, pairs of columns and classes changed: what `sotdd.test` says.
     distance
         How far apart they are: what `distance` says of them, to the last bit, with its noise floor.
     unlabelled
@@ -121,6 +125,7 @@ class Explanation(Received):
     """
 
     names: tuple[str, str]
+    test: TwoSampleTest
     distance: Distance
     unlabelled: Distance
     by_class: ClassComparison
@@ -138,8 +143,8 @@ class Explanation(Received):
 
     @property
     def within_noise(self) -> bool:
-        """Whether neither the distance, nor what is left of it without labels, is beyond noise."""
-        return not (self.parts.whole_beyond or self.parts.features_beyond)
+        """Whether the test finds no difference."""
+        return self.test.verdict is Verdict.PASSED
 
     @property
     def features(self) -> float:
@@ -232,7 +237,7 @@ class Explanation(Received):
     # ------------------------------------------------------------------ to look at
 
     def __repr__(self) -> str:
-        """The distance, its parts, and a table of classes."""
+        """The test, the distance and its parts, what changed, and a table of classes."""
         return self.table()
 
     def table(self, limit: int | None = MOST_SHOWN) -> str:
@@ -252,6 +257,7 @@ class Explanation(Received):
         """Everything as JSON values."""
         return {
             "names": list(self.names),
+            "test": self.test.to_dict(),
             "distance": self.distance.to_dict(),
             "unlabelled": self.unlabelled.to_dict(),
             "within_noise": self.within_noise,

@@ -1,0 +1,212 @@
+"""How columns go together: every two of them, and within classes; as scores that are judged like those of columns.
+
+Two columns of numbers are compared by the product of the normal scores of their ranks, so that the sum of products is a
+rank correlation. A category stands beside numbers as their mean for each of its values; two categories are compared by
+how much more often a row's values go together than by chance. Where values are missing, a mark that says so is a column
+too. All of it is made of the rows of both datasets together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sotdd.compute.resampling import Each, Indices
+from sotdd.measure.columns import Codes, Column, rank_column, rank_columns
+from sotdd.measure.scores import Block, Compared, Doubles, Floats, standardise_sums, sum_scores
+
+# Families of scores; those of single classes get a name, but count only where names of classes do.
+PAIRS, WITHIN, CLASSES = "pairs of columns", "within classes", "single classes"
+
+# Every two columns are compared of no more columns than this, spread over all; of more where rows are so few that
+# products of all pairs are no more values than that.
+MOST_PAIRED, _MOST_OF_FEW, _VALUES = 40, 256, 1 << 24
+# Classes with fewer rows are not looked into, and no more scores within classes are compared than this.
+FEWEST_OF_CLASS, _MOST_WITHIN = 8, 4000
+# Stands for all classes.
+ALL = -1
+# Values of a category that fewer rows have count as one.
+_FEWEST_OF_VALUE = 5
+# A mean of few rows is taken to be nearer to none: as if this many rows had been in the middle.
+_SHRINK = 5.0
+
+_TOGETHER = 64
+
+# A column as it is paired: what it is called, ranks (N,) or codes of a category, and the column that it is made of.
+_Paired: TypeAlias = tuple[str, Doubles | Codes, Column]
+
+
+class Pairs:
+    """The columns that are compared two by two, and each two of them.
+
+    Attributes
+    ----------
+    names
+        What the columns are called; one that marks the gaps of another is called so.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        n_rows = len(columns[0].known) if columns else 1
+        most = max(MOST_PAIRED, min(_MOST_OF_FEW, int(math.sqrt(2 * _VALUES / n_rows))))
+        paired = _take_some([one for column in columns for one in _list_paired(column)], most)
+        self.names = [name for name, _, _ in paired]
+        self._rows = [rows for _, rows, _ in paired]
+        self.of = [(i, j) for i, j in combinations(range(len(paired)), 2) if paired[i][2] is not paired[j][2]]
+
+    def blocks(self) -> Iterator[Block]:
+        """The scores of all pairs, some at a time."""
+        for start in range(0, len(self.of), _TOGETHER):
+            some = self.of[start : start + _TOGETHER]
+            table = np.column_stack([self._score(i, j) for i, j in some])
+            yield Block(table, some, [(PAIRS,)] * len(some))
+
+    def _score(self, i: int, j: int) -> Doubles:
+        """(N,) what two columns have to do with each other in every row."""
+        first, second = self._rows[i], self._rows[j]
+        if first.dtype == second.dtype == np.int64:
+            return _compare_codes(first, second)
+        return np.multiply(*self._place(i, j))
+
+    def _place(self, i: int, j: int) -> tuple[Doubles, Doubles]:
+        """(N,) and (N,) two columns as numbers, of which one at most is a category."""
+        first, second = self._rows[i], self._rows[j]
+        if first.dtype == np.int64:
+            return _average(first, second), second
+        return first, _average(second, first) if second.dtype == np.int64 else second
+
+    def correlate(self, i: int, j: int, n_first: int) -> tuple[float, float]:
+        """How strongly two columns go together on either side: a rank correlation, or Cramér's V of two categories."""
+        first, second = self._rows[i], self._rows[j]
+        sides = slice(n_first), slice(n_first, None)
+        if first.dtype == second.dtype == np.int64:
+            one, other = (_find_association(first[side], second[side]) for side in sides)
+        else:
+            first, second = self._place(i, j)
+            one, other = (correlate(first[side], second[side]) for side in sides)
+        return one, other
+
+
+def _take_some(columns: Sequence[Any], most: int) -> list[Any]:
+    """At most this many, spread over all."""
+    return [columns[place] for place in np.linspace(0, len(columns) - 1, min(len(columns), most)).astype(int)]
+
+
+def _list_paired(column: Column) -> Iterator[_Paired]:
+    """A column as it is paired, unless it is constant or a label; and the mark of its gaps."""
+    known = column.known
+    if column.kind == "category":
+        counts = np.bincount(column.codes[known], minlength=len(column.values))
+        often = np.flatnonzero(counts >= _FEWEST_OF_VALUE)
+        codes = np.full(max(len(counts), 1) + 1, len(often))  # all others, and gaps at the end, as one
+        codes[often] = np.arange(len(often))
+        if len(often) > 1:
+            yield column.name, codes[column.codes], column
+    elif column.kind == "number":
+        ranks = rank_column(column.numbers)
+        if ranks.any():
+            yield column.name, ranks, column
+    gaps = (~known).astype(np.float64)
+    if _FEWEST_OF_VALUE <= gaps.sum() <= len(gaps) - _FEWEST_OF_VALUE:
+        yield f"{column.name} (missing)", (gaps - gaps.mean()) / gaps.std(), column
+
+
+def _average(codes: Codes, numbers: Doubles) -> Doubles:
+    """(N,) for every row the mean of the numbers of its value, less the mean of all."""
+    counts = np.bincount(codes)
+    means = np.bincount(codes, weights=numbers) / (counts + _SHRINK)
+    found: Doubles = (means - np.average(means, weights=counts))[codes]
+    return found
+
+
+def _count_pairs(first: Codes, second: Codes) -> tuple[Doubles, Doubles]:
+    """(A, B) how often values of two categories are in a row together, and how often they would be by chance."""
+    shape = int(first.max()) + 1, int(second.max()) + 1
+    counts = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    return counts, np.outer(counts.sum(axis=1), counts.sum(axis=0)) / len(first)
+
+
+def _compare_codes(first: Codes, second: Codes) -> Doubles:
+    """(N,) how much more often the two values of a row go together than by chance, as a share of that."""
+    counts, expected = _count_pairs(first, second)
+    found: Doubles = ((counts - expected) / (expected + _SHRINK))[first, second]
+    return found
+
+
+def _find_association(first: Codes, second: Codes) -> float:
+    """Cramér's V of two categories, less what chance gives."""
+    counts, expected = _count_pairs(first, second)
+    square = float(np.sum((counts - expected) ** 2 / np.where(expected > 0, expected, 1)))
+    few, chance = min(counts.shape) - 1, (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    return math.sqrt(max(square - chance, 0.0) / (len(first) * few)) if few else 0.0
+
+
+def correlate(first: Doubles, second: Doubles) -> float:
+    """The rank correlation of two numbers for every row."""
+    one, other = rank_column(first), rank_column(second)
+    length = math.sqrt(float(one @ one) * float(other @ other))
+    return float(one @ other) / length if length > 0 else 0.0
+
+
+def are_apart(correlations: tuple[float, float], sizes: tuple[int, int]) -> bool:
+    """Whether two correlations differ by two standard errors of Fisher's transform, so that they are worth naming."""
+    first, second = np.arctanh(np.clip(correlations, -0.999, 0.999))
+    return bool(abs(first - second) > 2 * math.sqrt(sum(1 / max(size - 3, 1) for size in sizes)))
+
+
+# ------------------------------------------------------------------ within classes
+
+
+class Within:
+    """Columns of numbers, and every two of them, within classes; and how strongly they go together with the classes.
+
+    The strength of a relation is the sum of squared class means in their standard errors, less half of the classes, and
+    the root of it: that has about the same variance whatever the strength. It is the same whatever classes are called,
+    so it counts; single classes are looked at for their names, and count only where these do.
+    """
+
+    def __init__(self, columns: Sequence[Column], codes: Indices, with_names: bool) -> None:
+        counts = np.bincount(codes)
+        classes = np.flatnonzero(counts >= FEWEST_OF_CLASS)[: _MOST_WITHIN if len(counts) > 1 else 0]
+        per_class = _MOST_WITHIN / max(len(classes), 1)
+        most = max(1, min(MOST_PAIRED, int((math.sqrt(1 + 8 * per_class) - 1) / 2)))
+        self._columns = _take_some([(place, one) for place, one in enumerate(columns) if one.is_number], most)
+        self.members = {code: np.flatnonzero(codes == code) for code in classes.tolist() if self._columns}
+        self._families = (CLASSES, WITHIN) if with_names else (CLASSES,)
+        self._pairs = list(combinations(range(len(self._columns)), 2))
+
+    def compare(self, members: Floats, each: Each = map) -> Iterator[Compared]:
+        """Compare one class after another, and last how strong relations are (B, S)."""
+        if not self.members:
+            return
+        n_rows, size, count = members.shape[1], int(members[0].sum()), len(self._columns)
+        overall, squares = self._rank(slice(None)), [0.0, 0.0]
+        for code, rows in self.members.items():
+            # Ranks among all rows know nothing of names; those within a class are for its own location alone.
+            ranked, own = self._rank(rows), overall[rows]
+            products = np.column_stack([own[:, i] * own[:, j] for i, j in self._pairs] or [own[:, :0]])
+            table, inside = np.hstack([ranked, own, products]), members[:, rows]
+            sums, sizes = sum_scores(table, inside, each), inside.sum(axis=1, dtype=np.float64)[:, None]
+            means = products.mean(axis=0)
+            scores, centred = np.hstack([ranked, products - means]), sums[:, 2 * count :] - sizes * means
+            apart = standardise_sums(np.hstack([sums[:, :count], centred]), scores, size, n_rows)
+            yield Compared(apart, self._list_keys(code), [self._families] * apart.shape[1])
+            right, whole = sums[:, count:], table[:, count:].sum(axis=0, dtype=np.float64)
+            for side, (found, points) in enumerate(((whole - right, len(rows) - sizes), (right, sizes))):
+                squares[side] += found**2 / np.maximum(points, 1) - 0.5 * (points > 0)
+        parts = n_rows - size, size
+        left, right = (np.sqrt(np.maximum(one, 0) / part) for one, part in zip(squares, parts, strict=True))
+        apart = np.abs(left - right) / math.sqrt(sum(1 / part for part in parts))
+        yield Compared(apart, self._list_keys(ALL), [(WITHIN,)] * apart.shape[1])
+
+    def _rank(self, rows: Any) -> Floats:  # noqa: ANN401  # an index of NumPy
+        """(n, k) ranks of some rows among each other: their products have no tails, as those of normal scores have."""
+        return rank_columns(np.column_stack([one.numbers[rows] for _, one in self._columns]), is_normal=False)
+
+    def _list_keys(self, code: int) -> list[tuple[int, ...]]:
+        """The class, and the one or two columns that a score is of."""
+        places = [place for place, _ in self._columns]
+        return [*((code, place) for place in places), *((code, places[i], places[j]) for i, j in self._pairs)]

@@ -1,4 +1,4 @@
-"""References and series of batches: false alarms, what is found, and after how many batches."""
+"""Real tables and series of batches: false alarms, what is found, and after how many batches."""
 
 from __future__ import annotations
 
@@ -18,23 +18,6 @@ from sotdd.drift.monitor import ALLOWANCE, USUAL_SHIFT, DriftMonitor, find_limit
 _PATIENCE = 20
 
 
-def references(simulations: int, n: int = 200, batches: tuple[int, ...] = (10, 50, 100)) -> list[list[str]]:
-    """False alarms of `DriftReference.test`, a new reference and a new batch every time."""
-    lines = [["law", *(f"batch of {m}" for m in batches)]]
-    for name in ("imbalanced, 90 : 10", "t₃", "log-normal", "50 classes"):
-        alarms = []
-        for m in batches:
-            found = []
-            for simulation in range(simulations):
-                data, batch = laws()[name].pair(np.random.default_rng([simulation, m]), (n, m))
-                reference = sotdd.DriftReference.fit(data, n_projections=32, seed=simulation)
-                found.append(reference.test(batch, n_permutations=99).rejects(LEVEL))
-            alarms.append(share(found))
-        lines.append([name, *alarms])
-        print(lines[-1], flush=True)
-    return lines
-
-
 def tables(simulations: int, n: int = 150, m: int = 100) -> list[list[str]]:
     """How often two samples of one real table, read as tables are by default, are called different at 5 %."""
     lines = [["table", "features", "test, %", "reference, %"]]
@@ -50,22 +33,6 @@ def tables(simulations: int, n: int = 150, m: int = 100) -> list[list[str]]:
             checked.append(reference.test(b, n_permutations=99).rejects(LEVEL))
             widths.append(reference.projections.n_features)
         lines.append([name, f"{np.median(widths):.0f}", share(tested), share(checked)])
-        print(lines[-1], flush=True)
-    return lines
-
-
-def checks(simulations: int, n: int = 300, m: int = 100) -> list[list[str]]:
-    """What `sotdd check` decides without options: 20 features, one of them scaled in the batch."""
-    lines = [["what differs", "drift, %"]]
-    for name, factor in (("nothing", 1.0), ("one feature of 20 scaled 10 ×", 10.0), ("scaled 30 ×", 30.0)):
-        found = []
-        for simulation in range(simulations if factor == 1 else max(1, simulations // 4)):
-            rng = np.random.default_rng(simulation)
-            features, labels = rng.normal(size=(n + m, 20)), rng.integers(3, size=n + m)
-            features[n:, 0] *= factor
-            reference = sotdd.DriftReference.fit((features[:n], labels[:n]), seed=simulation)
-            found.append(reference.test((features[n:], labels[n:]), n_permutations=99).rejects(LEVEL))
-        lines.append([name, share(found)])
         print(lines[-1], flush=True)
     return lines
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from experiments.files import default_folder
 from scipy.special import ndtr
-from scipy.stats import ks_2samp, rankdata
+from scipy.stats import binomtest, fisher_exact, ks_2samp, rankdata
 
 import sotdd
 from benchmarks.decision_data import changed_pair, laws, sources, spread
@@ -66,6 +66,38 @@ def rare_value(rng: Rng) -> Pair:
     return labelled(rng, a, b)
 
 
+def flipped(rng: Rng) -> Pair:
+    """Labels that are the sign of x3 × x4, with 20 % noise; and labels that have nothing to do with anything."""
+    x, other = rng.normal(size=(2, 300, 6))
+    labels = np.where((x[:, 3] * x[:, 4] > 0) ^ (rng.random(300) < 0.2), 1, 0)
+    return (x, labels), (other, rng.integers(2, size=300))
+
+
+def fewer_known(rng: Rng) -> Any:  # noqa: ANN401  # a pair of tables
+    """One of ten columns of numbers with 2 % gaps and 8 %; another has 2 % on both sides."""
+    tables = []
+    for rate in (0.02, 0.08):
+        table = pd.DataFrame(rng.normal(size=(250, 10)), columns=[f"x{place}" for place in range(10)])
+        table.loc[rng.random(250) < 0.02, "x1"] = np.nan
+        table.loc[rng.random(250) < rate, "x3"] = np.nan
+        tables.append((table, rng.integers(2, size=250)))
+    return tuple(tables)
+
+
+def shuffled_categories(rng: Rng) -> Any:  # noqa: ANN401  # a pair of tables
+    """Two categories of six values that agree in a quarter of rows more than by chance; and shuffled."""
+    tables = []
+    for shuffles in (False, True):
+        first = rng.integers(6, size=500)
+        second = np.where(rng.random(500) < 0.2, first, rng.integers(6, size=500))
+        second = rng.permutation(second) if shuffles else second
+        codes = {"color": np.char.mod("c%d", first), "clarity": np.char.mod("k%d", second)}
+        tables.append(
+            (pd.DataFrame(codes).assign(x=rng.normal(size=500), z=rng.normal(size=500)), rng.integers(2, size=500))
+        )
+    return tuple(tables)
+
+
 def in_law(change: str, n: int = 120) -> Callable[[Rng], Pair]:
     """A change of Gaussian classes."""
     return lambda rng: changed_pair(sources()["Gaussian classes"], change, rng, n)
@@ -79,6 +111,9 @@ SPOTS: dict[str, Callable[[Rng], Pair]] = {
     "shares of four classes 1.5 : 1, d = 10, n = 500": other_shares,
     "one column of 10 + 0.4 sd, n = 150": lambda rng: one_column(rng, 150, 10, 0.4),
     "rare value 2 → 10 %, n = 200": rare_value,
+    "gaps 2 → 8 %, d = 10, n = 250": fewer_known,
+    "two categories shuffled, n = 500": shuffled_categories,
+    "labels = sign(x₃x₄), 20 % noise, n = 300": flipped,
     "label noise 30 %": in_law("label noise 30 %", 250),
     "one class of four moved": in_law("one class moved"),
     "all features + 0.2 sd": in_law("all features + 0.2 sd", 90),
@@ -89,8 +124,8 @@ SPOTS: dict[str, Callable[[Rng], Pair]] = {
 
 def blind_spots(simulations: int) -> list[list[str]]:
     """Power of the test beside that of others, at 5 %; the last lines are false alarms."""
-    names = ["combined", "names matched", "KS", "Fisher's z", "MMD", "MMD with labels", "energy", "energy with labels",
-             "linear"]  # fmt: skip
+    names = ["combined", "names matched", "KS", "Fisher's exact", "Fisher's z", "z in classes", "MMD",
+             "MMD with labels", "energy", "energy with labels", "linear", "random forest"]  # fmt: skip
     lines = [["what differs", *names]]
     for name in SPOTS:
         found = spread(judge_spot, [(name, number) for number in range(simulations)])
@@ -100,21 +135,75 @@ def blind_spots(simulations: int) -> list[list[str]]:
 
 
 def judge_spot(item: tuple[str, int]) -> dict[str, float]:
-    """The p-values of one simulation."""
+    """The p-values of one simulation; others see categories one-hot, and gaps as a mean and a mark."""
     name, number = item
     rng = np.random.default_rng([number, 33])
     pair = SPOTS[name](rng)
-    settings: dict[str, Any] = {"n_permutations": 99, "n_projections": 64, "seed": number, "device": "cpu"}
-    found = {"combined": sotdd.test(*pair, **settings).p_value}
-    found["names matched"] = sotdd.test(*pair, label_names="match", **settings).p_value
+    settings: dict[str, Any] = {"n_permutations": 199, "n_projections": 64, "seed": number, "device": "cpu"}
+    ours = tuple(part[0].assign(label=part[1]) if isinstance(part[0], pd.DataFrame) else part for part in pair)
+    found = {"combined": sotdd.test(*ours, **settings).p_value}
+    found["names matched"] = sotdd.test(*ours, label_names="match", **settings).p_value
+    pair = one_hot(pair)
     n_classes = 1 + max(int(part[1].max()) for part in pair)
-    return found | p_values(pair, n_classes, 99, rng) | {"KS": by_columns(pair), "Fisher's z": by_pairs(pair)}
+    found |= p_values(pair, n_classes, 99, rng) | {"KS": by_columns(pair), "Fisher's z": by_pairs(pair)}
+    return found | {
+        "Fisher's exact": by_marks(pair), "z in classes": by_classes(pair), "random forest": by_forest(pair, number)
+    }  # fmt: skip
+
+
+def one_hot(pair: Any) -> Pair:  # noqa: ANN401  # arrays or tables
+    """Tables as arrays: a column for every value of a category, and a mark beside a mean for gaps."""
+    if not isinstance(pair[0][0], pd.DataFrame):
+        return pair  # type: ignore[no-any-return]  # arrays
+    whole = pd.concat([part[0] for part in pair], ignore_index=True)
+    marks = whole.isna().loc[:, whole.isna().any()].add_suffix(" is missing")
+    coded = pd.get_dummies(whole.fillna(whole.mean(numeric_only=True))).join(marks).to_numpy(float)
+    n = len(pair[0][0])
+    return (coded[:n], pair[0][1]), (coded[n:], pair[1][1])
+
+
+def by_marks(pair: Pair) -> float:
+    """The least p-value of Fisher's exact test of all columns of two values, by Bonferroni; 1 for none."""
+    (a, _), (b, _) = pair
+    marks = [place for place in range(a.shape[1]) if len(np.unique([*a[:, place], *b[:, place]])) == 2]
+    if not marks:
+        return 1.0
+    found = []
+    for place in marks:
+        high = max(a[:, place].max(), b[:, place].max())
+        counts = [[int((side[:, place] == high).sum()), int((side[:, place] < high).sum())] for side in (a, b)]
+        found.append(float(fisher_exact(counts)[1]))
+    return min(found) * len(marks)
+
+
+def by_classes(pair: Pair) -> float:
+    """The same as `by_pairs` within every class, by Bonferroni over classes too."""
+    (a, y), (b, z) = pair
+    classes = [label for label in np.unique(y) if min((y == label).sum(), (z == label).sum()) > 10]
+    found = [by_pairs(((a[y == label], y[y == label]), (b[z == label], z[z == label]))) for label in classes]
+    return min(found, default=1.0) * max(len(classes), 1)
+
+
+def by_forest(pair: Pair, seed: int) -> float:
+    """A random forest that tells the two apart by features and labels, on half of the rows: a binomial p-value."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    (a, y), (b, z) = pair
+    rng = np.random.default_rng(seed)
+    few = min(len(a), len(b))
+    rows = np.concatenate(
+        [np.column_stack([x, labels])[rng.permutation(len(x))[:few]] for x, labels in ((a, y), (b, z))]
+    )
+    side, train = np.repeat([0, 1], few), np.tile(np.arange(few) < few // 2, 2)
+    forest = RandomForestClassifier(100, random_state=seed, n_jobs=1).fit(rows[train], side[train])
+    right = int((forest.predict(rows[~train]) == side[~train]).sum())
+    return float(binomtest(right, int((~train).sum()), 0.5, alternative="greater").pvalue)
 
 
 def by_columns(pair: Pair) -> float:
     """The least p-value of Kolmogorov and Smirnov of all columns, by Bonferroni."""
     (a, _), (b, _) = pair
-    return min(float(ks_2samp(x, y).pvalue) for x, y in zip(a.T, b.T, strict=True)) * a.shape[1]
+    return min(float(ks_2samp(x, y, method="asymp").pvalue) for x, y in zip(a.T, b.T, strict=True)) * a.shape[1]
 
 
 def by_pairs(pair: Pair) -> float:

@@ -21,7 +21,8 @@ import sotdd
 from benchmarks.decision_causes import causes
 from benchmarks.decision_columns import changed_columns, false_names
 from benchmarks.decision_data import laws
-from benchmarks.decision_drift import checks, references, run_lengths, series, tables
+from benchmarks.decision_drift import run_lengths, series, tables
+from benchmarks.decision_gate import gates
 from benchmarks.decision_power import powers, share
 from benchmarks.decision_sharp import absent_classes, blind_spots, dependent_rows, levels, one_reference
 from benchmarks.ordinary import halves, table
@@ -160,8 +161,7 @@ def main() -> None:
 RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "floors": lambda part: floors(120 // part),
     "stability": lambda part: stability(10 // part),
-    "references": lambda part: references(120 // part),
-    "checks": lambda part: checks(120 // part),
+    "gates": lambda part: gates(300 // part),
     "tables": lambda part: tables(400 // part),
     "series": lambda part: series(16 // part),
     "run lengths": lambda part: run_lengths(16 // part),

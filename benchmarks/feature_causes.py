@@ -165,18 +165,14 @@ def hits(law: str, cause: str, n: int, d: int, trials: int) -> dict[str, float]:
     return {name: count / trials for name, count in counts.items()}
 
 
-def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.measure.explanation.features.FeatureShares:
+def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.measure.shares.FeatureShares:
     """What an explanation says of the features; its own seed is the trial's."""
-    from sotdd.inputs.data import LabelledData
-    from sotdd.measure.explanation.features import explain_features
-
     rng = np.random.default_rng(seed)
     labels = [(part[:, 0] > np.median(part[:, 0])).astype(int) for part in (a, b)]
     if cause == "labels":
         labels[1] = rng.permutation(labels[1])
-    data = [LabelledData.of((part, codes)) for part, codes in zip((a, b), labels, strict=True)]
-    recipe = sotdd.Projections.fit([a, b], n_projections=64, seed=seed, scale="features")
-    return explain_features(data, data, recipe, 2.0, lambda _done, _total: None)
+    pair = [(part, codes) for part, codes in zip((a, b), labels, strict=True)]
+    return sotdd.explain(*pair, n_projections=64, seed=seed, scale="features").by_feature
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ import numpy as np
 import sotdd
 from benchmarks.decision_power import share
 from benchmarks.decisions import markdown
-from sotdd.drift.gate import Criteria, Gate, combine_verdicts
+from sotdd.basics.verdict import Verdict
+from sotdd.drift.gate import Criteria, Gate
 
 Sample = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
@@ -43,7 +44,7 @@ def verdict(gate: Gate, batches: list[tuple[np.ndarray, np.ndarray]], n_permutat
     criteria = Criteria(len(batches), n_permutations=n_permutations)
     assert gate.drift is not None
     opened = [gate.drift.open_batch(batch) for batch in batches]
-    return combine_verdicts([gate.judge(batch, criteria, str(place)) for place, batch in enumerate(opened)])
+    return Verdict.combine(gate.judge(batch, criteria, str(place)).verdict for place, batch in enumerate(opened))
 
 
 def gate_of(data: tuple[np.ndarray, np.ndarray], seed: int) -> Gate:

@@ -11,7 +11,7 @@ from sotdd.demo import digits
 from sotdd.integrations.sklearn import DriftDetector
 
 images, _ = digits()
-rows = images.reshape(len(images), -1)[np.random.default_rng(0).permutation(len(images))]
+rows = images.reshape(len(images), -1)[np.random.default_rng(3).permutation(len(images))]
 known, later = rows[:1197], rows[1197:]
 bright = np.concatenate([np.ones(6), np.linspace(0.95, 0.7, 6)])
 watch = make_pipeline(StandardScaler(), PCA(16), DriftDetector(batch_size=50)).fit(known)

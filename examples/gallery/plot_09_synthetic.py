@@ -67,7 +67,7 @@ for row, line in enumerate(ranking):
     why = sotdd.explain(generators[line.name], real, label_law="quantiles", scale=scaler)
     value, floor, first = line.distance.value, line.distance.noise_floor, row == 0
     if why.within_noise:
-        ax.barh(line.name, value, color="C2", label="within noise")
+        ax.barh(line.name, value, color="C2", label="no difference found")
     else:
         told = row == len(ranking) - 1  # in the legend once
         ax.barh(line.name, value, color="C1", label="added by labels" if told else None)
@@ -90,6 +90,6 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# Only the training rows themselves are within noise. A normal law per class comes next,
-# then columns shuffled within a class. Random labels, and points too close to the middle of
-# their class, are far.
+# Only for the training rows does the test find no difference. A normal law per class comes
+# next, then columns shuffled within a class. Random labels, and points too close to the
+# middle of their class, are far.

@@ -36,7 +36,7 @@ def month(rise, joined):
 
 march, april = month(1.0, joined=True), month(1.25, joined=False)
 why = sotdd.explain(march, april)
-why.by_feature
+why.test.changes
 
 # %%
 
@@ -46,5 +46,5 @@ plt.show()
 
 # %%
 # Income makes one part of the distance, and height and weight *together* the other: each
-# of them alone has the same distribution in both months. Columns within noise are grey;
-# random splits of the rows say how much chance alone does.
+# of them alone has the same distribution in both months. Columns that the test does not
+# find to have changed have no share.

@@ -125,8 +125,10 @@ def test_a_value_of_1e300_is_drift_and_names_its_column(rng, ask):
     a, b = table(rng, 300), table(rng, 100)
     said, told = ask("check", a, b.assign(price=np.where(np.arange(100) == 7, 1e300, b.price)))
     assert told["verdict"] == "drift"
-    assert any(one["failed"] and "'price' goes to 1e+300" in one["message"] for one in told["checks"])
-    assert "'price' goes to 1e+300" in said
+    [check] = told["checks"]
+    assert check["failed"]
+    assert re.search(r"too far to measure: price goes to \S+ and 1e\+300", check["message"])
+    assert check["message"] in said
 
 
 LAWS = {

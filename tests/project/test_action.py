@@ -61,7 +61,7 @@ def run_step(step, environment, folder):
 
 @pytest.mark.slow
 @needs_bash
-def test_the_action_says_passed_drift_or_unknown(data):
+def test_the_action_says_passed_drift_or_undecided(data):
     ours = {"python": sys.executable, "reference": "train.ref", "label": "kind", "report": "gate report.html"}
     code, outputs, said, summary = run_action(data, batches="same.csv\n", train="train.csv", **ours)
     assert (code, outputs) == (0, {"verdict": "passed", "report": "gate report.html", "exit-code": "0"}), said
@@ -77,7 +77,7 @@ def test_the_action_says_passed_drift_or_unknown(data):
     assert "moved day.csv" in summary
     assert len(Path("gate.log").read_text(encoding="utf-8").splitlines()) == 2
     code, outputs, said, _ = run_action(data, batches="broken.csv", fail_above="0.5", **ours)
-    assert (code, outputs["verdict"], outputs["exit-code"]) == (2, "unknown", "2"), said
+    assert (code, outputs["verdict"], outputs["exit-code"]) == (2, "undecided", "2"), said
     assert "broken.csv" in said
 
 
@@ -119,7 +119,7 @@ def test_inputs_of_the_action_are_never_run(data):
     code, outputs, said, _ = run_action(
         data, python=sys.executable, reference="train.csv", batches=harm, label=harm, options=harm
     )
-    assert (code, outputs["verdict"]) == (2, "unknown"), said
+    assert (code, outputs["verdict"]) == (2, "undecided"), said
     assert not Path("harm").exists()
 
 

@@ -325,16 +325,17 @@ def _print_verdicts(run: GateRun) -> None:
     """
     several = len(run.verdicts) > 1
     for verdict in run.verdicts:
-        lines = [outcome.message for outcome in sorted(verdict.outcomes, key=lambda one: not one.failed)]
+        found = sorted(verdict.outcomes, key=lambda one: not one.failed)
+        lines = [(Verdict.DRIFT if one.failed else Verdict.PASSED, one.message) for one in found]
         if verdict.verdict is Verdict.UNDECIDED:
-            lines = [one_line(verdict.error or "")] if several and run.gate is not None else []
-        for number, text in enumerate(lines):  # what did not fail beside what did is no verdict
-            word, colour = (verdict.verdict.label, verdict.verdict.colour) if number == 0 else ("but", "")
-            say(f"{word}  {show(verdict.batch)}: {text}" if several else f"{word}  {text}", colour)
-        if lines and verdict.changes.changed:  # as much of the table as fits
+            lines = [(verdict.verdict, one_line(verdict.error or ""))] if several and run.gate is not None else []
+        for kind, text in lines:
+            say(f"{kind.label}  {show(verdict.batch)}: {text}" if several else f"{kind.label}  {text}", kind.colour)
+        is_drift = verdict.verdict is Verdict.DRIFT
+        if is_drift and verdict.changes.changed:  # as much of the table as fits
             rows = verdict.changes.list_rows()
             print_table(make_table(rows, left=(0, 1, 2)), make_table([row[:3] for row in rows], left=(0, 1, 2)))
-        for text in verdict.changes.say_rest() if lines else ():
+        for text in verdict.changes.say_rest() if is_drift else ():
             say(text)
         for remark in verdict.schema:
             say(f"{show(verdict.batch)}: {remark}" if several else f"schema: {remark}")

@@ -201,7 +201,11 @@ class Distance(Received):
     def _beside_noise(self) -> str:
         if self.noise is None:
             return ""
-        limit = f"95 % limit {with_error(self.noise.limit(0.95), self.noise.spread).partition(' ')[0]}"
+        exact = self.noise.limit(0.95)
+        said = with_error(exact, self.noise.spread).partition(" ")[0]
+        if (self.value <= float(said)) != self.within_noise:  # few digits must not say otherwise
+            said = f"{exact:.10g}"
+        limit = f"95 % limit {said}"
         close = "borderline, " if self.noise.borderline else ""
         return f", by itself {'within' if self.within_noise else 'beyond'} noise ({close}{limit})"
 

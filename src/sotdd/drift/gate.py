@@ -200,9 +200,9 @@ class Gate:
             test = self._run_test(self.drift, batch, criteria, progress)
             if criteria.level is not None:
                 outcomes.append(_judge_by_test(test, criteria.level, criteria.n_batches))
-            if measured is None:
-                outcomes.append(_judge_by_range(self.drift, batch))
-            else:
+            if test.far and criteria.level is None:
+                outcomes.append(Outcome("range", None, math.nan, True, f"drift: {test.say_why()}"))
+            if measured is not None:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
         judged = self._find_judged(batch)
         doubt = self._doubt(batch, judged, criteria)
@@ -220,11 +220,9 @@ class Gate:
             return BatchVerdict(name, n_points=batch.n_points, judged=judged, error=doubt), monitor
         after = monitor.after(batch, n_permutations=n_permutations)
         measured, schema = self._measure(batch, progress=False), self._compare_schema(batch)
-        outcomes = (
-            (_judge_by_sum(after),)
-            if measured is not None
-            else (_judge_by_sum(after), _judge_by_range(monitor.reference, batch))
-        )
+        outcomes: tuple[Outcome, ...] = (_judge_by_sum(after),)
+        if after.last is not None and after.last.far:
+            outcomes += (Outcome("range", None, math.nan, True, f"drift: {after.last.say_why()}"),)
         return BatchVerdict(name, outcomes, measured, after.last, batch.n_points, judged, schema), after
 
     def _compare_schema(self, batch: LabelledData | Sketch) -> Remarks:
@@ -302,29 +300,11 @@ def _judge_by_noise(measured: Distance | None, level: float) -> Outcome:
 def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
     """Whether a test finds drift at its share of the level, what decided it, and where it lies."""
     each = level / n_batches
-    failed = test.rejects(each)
+    failed = test.rejects(each) or bool(test.far)
     shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
     said = f"p = {test.p_value:.3g} (level {100 * level:g} %{shared})"
     message = f"drift: {said}, {test.say_why()}" if failed else f"no drift: {said}"
     return Outcome("p_value", test.p_value, each, failed, message)
-
-
-def _judge_by_range(reference: DriftReference, batch: LabelledData) -> Outcome:
-    """Values so large that no distance can be measured: that is drift, whatever a test of ranks says."""
-    ends = []
-    for data in (reference.data, batch):
-        low, high = np.full(data.n_features, np.inf), np.full(data.n_features, -np.inf)
-        for block in data.blocks():
-            rows = data.rows(block)
-            low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
-        names = data.columns or tuple(f"feature {place}" for place in range(data.n_features))
-        farthest = np.where(np.abs(low) > np.abs(high), low, high)
-        ends.append(dict(zip(names, farthest.tolist(), strict=True)))
-    of_reference, of_batch = ends
-    column = max(of_batch, key=lambda name: abs(of_batch[name]))
-    usual = f", in the reference {of_reference[column]:.4g}" if column in of_reference else ""
-    message = f"drift: too far to measure, since {column!r} goes to {of_batch[column]:.4g}{usual}"
-    return Outcome("range", of_batch[column], math.nan, True, message)
 
 
 def _judge_by_sum(monitor: DriftMonitor) -> Outcome:

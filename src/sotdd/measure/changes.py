@@ -61,9 +61,19 @@ class ColumnChange(Received):
     share: float | None
     bars: Bars
 
+    @property
+    def about(self) -> str:
+        """The column, as it is shown."""
+        return show(self.column, 40)
+
+    @property
+    def said(self) -> str:
+        """What differs, and by how much."""
+        return ", ".join(filter(None, (self.what, self.detail)))
+
     def __str__(self) -> str:
         """The column and what changed, in one line."""
-        return f"{show(self.column, 40)}: {', '.join(filter(None, (self.what, self.detail)))}"
+        return f"{self.about}: {self.said}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -84,10 +94,19 @@ class CorrelationChange(Received):
     correlations: tuple[float, float]
     p_value: float
 
+    @property
+    def about(self) -> str:
+        """The pair, as it is shown."""
+        return f"correlation of {' and '.join(show(name, 40) for name in self.names)}"
+
+    @property
+    def said(self) -> str:
+        """Both correlations."""
+        return f"{self.correlations[0]:.2f} → {self.correlations[1]:.2f}"
+
     def __str__(self) -> str:
         """The pair and both correlations, in one line."""
-        first, second = self.correlations
-        return f"correlation of {' and '.join(show(name, 40) for name in self.names)}: {first:.2f} → {second:.2f}"
+        return f"{self.about}: {self.said}"
 
 
 @dataclass(frozen=True)
@@ -99,10 +118,19 @@ class ClassChange(Received):
     detail: str
     p_value: float
 
+    @property
+    def about(self) -> str:
+        """The class, as it is shown."""
+        return self.label if self.label == _ALL_CLASSES else f"class {show(self.label, 40)}"
+
+    @property
+    def said(self) -> str:
+        """Where it differs, and by how much."""
+        return ", ".join(filter(None, (show(self.column, 60), self.detail)))
+
     def __str__(self) -> str:
         """The class and what changed in it, in one line."""
-        about = self.label if self.label == _ALL_CLASSES else f"class {show(self.label, 40)}"
-        return f"{about} changed: {show(self.column, 60)}{', ' if self.detail else ''}{self.detail}"
+        return f"{self.about} changed: {self.said}"
 
 
 Change: TypeAlias = ColumnChange | CorrelationChange | ClassChange
@@ -156,8 +184,8 @@ class Changes(Received):
         said = [say_count(len(found), *nouns) for found, *nouns in counts if found]
         if said or self.nearest is None:
             return f"{' and '.join(said)} changed" if said else ""
-        nearest = str(self.nearest).replace(": ", f", p = {say_chance(self.nearest.p_value)}: ", 1)
-        return f"no single column, pair or class is beyond chance; nearest: {nearest}"
+        near = f"{self.nearest.about}, p = {say_chance(self.nearest.p_value)}: {self.nearest.said}"
+        return f"no single column, pair or class is beyond chance; nearest: {near}"
 
     def list_rows(
         self, limit: int | None = MOST_SHOWN, names: tuple[str, str] = ("reference", "batch")
@@ -182,7 +210,7 @@ class Changes(Received):
             near = (
                 []
                 if self.nearest is None or self.pairs or self.classes
-                else [f"nearest: {self.nearest}, p = {say_chance(self.nearest.p_value)}"]
+                else [f"nearest: {self.nearest.about}: {self.nearest.said}, p = {say_chance(self.nearest.p_value)}"]
             )
             return "\n".join([none, *near, *self.say_rest()])
         return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
@@ -197,7 +225,9 @@ class Changes(Received):
             "columns": [one.to_dict() for one in self.columns],
             "pairs": [asdict(pair) for pair in self.pairs],
             "classes": [asdict(one) for one in self.classes],
-            "nearest": None if self.nearest is None else {"what": str(self.nearest), "p_value": self.nearest.p_value},
+            "nearest": None
+            if self.nearest is None
+            else {"what": f"{self.nearest.about}: {self.nearest.said}", "p_value": self.nearest.p_value},
         }
 
     def with_shares(self, shares: Mapping[str, float]) -> Changes:

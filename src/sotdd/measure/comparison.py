@@ -26,7 +26,7 @@ from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.measure.changes import find_changes
-from sotdd.measure.columns import pool_columns
+from sotdd.measure.columns import Column, pool_columns
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.permutations import Permutations
@@ -123,11 +123,27 @@ def compare_pair(
         names, judged_by = how.label_names, how.statistic
         measured = Permutations(near, recipe, how.p, seed, engine, columns, label_names=names, judged_by=judged_by)
         found = permute(measured, how.n_permutations, how.level, remarks=said, report=report)
+    if any(one is not other for one, other in zip(near, data, strict=True)):
+        found = replace(found, far=_find_farthest(columns or []))
     changes = found.changes
     if not (changes.changed or with_shares):
         return found, None
     shares = find_shares(data, recipe, how.p, changes)
     return replace(found, changes=changes.with_shares({one.name: one.share for one in shares})), shares
+
+
+def _find_farthest(columns: Sequence[Column]) -> str:
+    """The column with the largest value, and how large it is on either side."""
+    ends = [
+        [float(np.nanmax(np.abs(side), initial=0.0)) for side in one.split(one.numbers)]
+        for one in columns
+        if one.is_number
+    ]
+    names = [one.name for one in columns if one.is_number]
+    if not ends:
+        return "values beyond all that a distance can hold"
+    (first, second), name = max(zip(ends, names, strict=True), key=lambda one: max(one[0]))
+    return f"{name} goes to {first:.4g} and {second:.4g}"
 
 
 def compare_opened(

@@ -35,6 +35,8 @@ _FEWEST_OF_VALUE = 5
 _SHRINK = 5.0
 
 _TOGETHER = 64
+# Scores are of order one: those that vary less are constant.
+_ROUNDING = 1e-4
 
 # A column as it is paired: what it is called, ranks (N,) or codes of a category, and the column that it is made of.
 _Paired: TypeAlias = tuple[str, Doubles | Codes, Column]
@@ -192,6 +194,7 @@ class Within:
             sums, sizes = sum_scores(table, inside, each), inside.sum(axis=1, dtype=np.float64)[:, None]
             means = products.mean(axis=0)
             scores, centred = np.hstack([ranked, products - means]), sums[:, 2 * count :] - sizes * means
+            scores[:, np.std(scores, axis=0) < _ROUNDING] = 0.0  # of columns that are constant in this class
             apart = standardise_sums(np.hstack([sums[:, :count], centred]), scores, size, n_rows)
             yield Compared(apart, self._list_keys(code), [self._families] * apart.shape[1])
             right, whole = sums[:, count:], table[:, count:].sum(axis=0, dtype=np.float64)

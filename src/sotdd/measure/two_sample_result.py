@@ -62,6 +62,9 @@ class TwoSampleTest(Received):
         Which columns, pairs of columns and classes changed, by the same permutations; and what comes nearest to it.
     strongest
         The statistic that stands out most, and so decides.
+    far
+        The value that is too large for any distance to be measured, with its column; empty where there is none. That
+        is a difference, whatever permutations say of a single row.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class TwoSampleTest(Received):
     aspects: Mapping[str, Aspect] = field(default_factory=dict)
     changes: Changes = field(default_factory=Changes)
     strongest: str = "distance"
+    far: str = ""
 
     @property
     def p_value(self) -> float:
@@ -98,18 +102,16 @@ class TwoSampleTest(Received):
     @property
     def verdict(self) -> Verdict:
         """Whether the datasets differ, at the level of ``changes``."""
-        return Verdict.DRIFT if self.rejects(self.changes.level) else Verdict.PASSED
+        return Verdict.DRIFT if self.far or self.rejects(self.changes.level) else Verdict.PASSED
 
     def say_why(self) -> str:
         """What decided, with its own numbers, and where the difference lies."""
-        most = self.aspects.get(self.strongest)
-        numbers = (
-            ""
-            if most is None or self.judged_by == "distance"
-            else f" ({most.deviations:.1f} deviations, by chance up to {most.limit:.1f})"
-        )
-        where = self.changes.say_where() if self.rejects(self.changes.level) else ""
-        return "; ".join(filter(None, (f"most by {self.strongest}{numbers}", where)))
+        if not self.rejects(self.changes.level):
+            return f"too far to measure: {self.far}" if self.far else ""
+        most, numbers = self.aspects.get(self.strongest), ""
+        if most is not None and self.judged_by != "distance":
+            numbers = f" ({most.deviations:.1f} deviations, by chance up to {most.limit:.1f})"
+        return "; ".join(filter(None, (f"most by {self.strongest}{numbers}", self.changes.say_where(), self.far)))
 
     @property
     def effect_size(self) -> float:
@@ -138,7 +140,7 @@ class TwoSampleTest(Received):
     def __repr__(self) -> str:
         """The p-value, the distance beside what chance gives, and how many draws it rests on."""
         low, high = self.quantiles((0.05, 0.95)).values()
-        why = f", {self.say_why()}" if self.rejects(self.changes.level) else ""
+        why = f", {self.say_why()}" if self.verdict is Verdict.DRIFT else ""
         return (
             f"p = {self.p_value:.3g}{why}; distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({say_count(len(self.null), 'permutation')}, {say_count(self.n_projections, 'projection')})"

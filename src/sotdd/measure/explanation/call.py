@@ -22,6 +22,7 @@ from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
+from sotdd.measure.comparison import DRAWING as TEST_DRAWING
 from sotdd.measure.comparison import Permuting, compare_opened, split_seed
 from sotdd.measure.distance import ORDER, fit_named
 from sotdd.measure.explanation.classes import (
@@ -37,6 +38,7 @@ from sotdd.measure.explanation.classes import (
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.shares import find_shares
 from sotdd.projections.drawing import CallSettings, show_drawing
+from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -117,9 +119,10 @@ def explain(
         seed, drawn = split_seed(settings, projections)
         drawn.pop("n_projections", None)  # of the distance
         how = Permuting(order, label_names="match" if label_names == "match" else "ignore")
-        test, shares = compare_opened(
-            opened, projections, drawn, how, seed, device=device, progress=first, with_shares=True
-        )
+        few = projections
+        if few is not None and isinstance(few.source, Laws) and few.n_projections > TEST_DRAWING.n_projections:
+            few = few.from_block(0, TEST_DRAWING.n_projections)  # of which permutations need no more
+        test, shares = compare_opened(opened, few, drawn, how, seed, device=device, progress=first, with_shares=True)
         with choose_engine(device, datasets, count) as engine:
             distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, second)
             pairs, p_values = _match(datasets, classes, recipe, engine, third)

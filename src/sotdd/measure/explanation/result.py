@@ -139,7 +139,8 @@ class Explanation(Received):
     @cached_property
     def parts(self) -> Parts:
         """Features and labels: their shares of what is beyond noise, with errors and verdicts."""
-        return Parts.of(self.distance, self.unlabelled, self.resampled)
+        found = Parts.of(self.distance, self.unlabelled, self.resampled)
+        return Parts(math.nan, math.nan, False, False, False) if self.within_noise else found
 
     @property
     def within_noise(self) -> bool:

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 # Classes and columns that are shown unless a number is asked for.
 MOST_SHOWN = 12
 
+_WITHIN = "the distance by itself is within its noise: two samples of one source are often as far apart"
+
 
 def describe_explanation(why: Explanation, limit: int | None) -> str:
     """The test; the distance and its parts; what changed; and for each side a table of ``limit`` classes at most."""
     first = [f"{' and '.join(map(show, why.names))}: {say_verdict(why)}", f"distance {why.distance!r}"]
-    blocks = ["\n".join([*first, say_parts(why), *say_changes(why)]), _list_changes(why, limit)]
+    blocks = ["\n".join(filter(None, [*first, say_parts(why), *say_changes(why)])), _list_changes(why, limit)]
     for side in (0, 1):
         one, other = show(why.names[side]), show(why.names[1 - side])
         header = f"class of {one}", "points", "share", "by chance", f"nearest in {other}", "distance", "counterpart"
@@ -47,12 +49,12 @@ def _list_changes(why: Explanation, limit: int | None) -> str:
 
 
 def say_parts(why: Explanation) -> str:
-    """How much of what is beyond noise is features and how much labels."""
+    """How much of what is beyond noise is features and how much labels; nothing where the test finds no difference."""
     parts = why.parts
     if parts.features_beyond and not parts.whole_beyond:
         return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
-    if not parts.whole_beyond:
-        return "the distance by itself is within its noise: two samples of one source are often as far apart"
+    if why.within_noise or not parts.whole_beyond:
+        return "" if why.within_noise else _WITHIN
     features, labels = _share(parts.features, parts.features_interval), _share(parts.labels, parts.labels_interval)
     if parts.labels < 0:
         return "all of what is beyond noise is features; labels add nothing to it"

@@ -11,6 +11,7 @@ from benchmarks import (
     catalog,
     cluster_growth,
     core,
+    decision_gate,
     decision_power,
     decisions,
     estimators,
@@ -171,8 +172,10 @@ def test_decisions(monkeypatch):
     assert len(decisions.powers(1, n=60, n_permutations=19, n_projections=16)) == 3
     assert decisions.floors(1, sizes=((60, 30),), n_projections=32)
     assert decisions.stability(1, seeds=2, moves=(0.0, 2.0))[2][3:] == ["2", "0 of 2"]
-    assert decisions.references(1, n=60, batches=(20,))
-    assert [line[1] for line in decisions.checks(4, n=60, m=30)[2:]] == ["100 ± 0.0", "100 ± 0.0"]
+    sample, _ = decision_gate.LAWS["one normal column"]
+    monkeypatch.setattr(decision_gate, "LAWS", {"one normal column": (sample, ((60, 30),))})
+    [_, line] = decisions.gates(2)
+    assert line[:2] == ["one normal column", "60, 30"]
     assert len(decisions.run_lengths(1, n=50, m=10, batches=2, n_permutations=9)) == 5
     assert decisions.ranking(1, n_projections=64)
     assert [line[1] for line in decisions.causes(1, n=150, dimensions=(2,))[3:]] == ["100 ± 0.0", "100 ± 0.0"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -239,7 +240,7 @@ class Changes(Received):
 
 def say_share(share: float | None) -> str:
     """A share of the distance in whole per cent."""
-    return "–" if share is None else "< 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
+    return "–" if share is None or math.isnan(share) else "< 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
 
 
 def say_chance(p_value: float) -> str:

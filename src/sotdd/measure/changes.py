@@ -240,7 +240,9 @@ class Changes(Received):
 
 def say_share(share: float | None) -> str:
     """A share of the distance in whole per cent."""
-    return "–" if share is None or math.isnan(share) else "< 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
+    if share is None or math.isnan(share):
+        return "–"
+    return "< 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
 
 
 def say_chance(p_value: float) -> str:

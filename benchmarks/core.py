@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks import plain_torch
 from benchmarks.history import Run
-from sotdd.drift.gate import Criteria, Gate
+from sotdd.drift.gate import Gate
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 
@@ -276,7 +276,7 @@ def gate(turns: int) -> list[Line]:
         drift = sotdd.DriftReference.fit(reference)
         known, opened = Gate("reference", drift), drift.open_batch(batch)
         seconds, distance = turn_by_turn(
-            lambda known=known, opened=opened: known.judge(opened, Criteria(1), "batch"),
+            lambda known=known, opened=opened: known.judge(opened, "batch"),
             lambda reference=reference, batch=batch: sotdd.distance(reference, batch),
             turns=turns,
         )

@@ -16,7 +16,7 @@ from experiments.files import default_folder
 import sotdd
 from benchmarks.decision_data import spread
 from benchmarks.decision_power import share
-from sotdd.drift.gate import Criteria, Gate
+from sotdd.drift.gate import Gate
 
 Rng = np.random.Generator
 Sample = Callable[[Rng, int], pd.DataFrame]
@@ -101,7 +101,7 @@ def judge(item: tuple[str, int, int, int]) -> tuple[bool, bool]:
     how = {} if "label" in table else {"label": None}
     reference = sotdd.DriftReference.fit(table.iloc[:n], **how)
     gate = Gate("reference", reference)
-    verdict = gate.judge(reference.open_batch(table.iloc[n:], max_points=20_000), Criteria(), "batch")
+    verdict = gate.judge(reference.open_batch(table.iloc[n:], max_points=20_000), "batch")
     changes = verdict.changes
     json.dumps(verdict.to_dict(), allow_nan=False)
     return verdict.verdict.drifted is True, bool(changes.changed or changes.pairs or changes.classes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ import sotdd
 from benchmarks.decision_power import share
 from benchmarks.decisions import markdown
 from sotdd.basics.verdict import Verdict
-from sotdd.drift.gate import Criteria, Gate
+from sotdd.drift.gate import Gate
 
 Sample = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
@@ -41,10 +42,10 @@ DISASTERS: dict[str, Callable[[tuple[np.ndarray, np.ndarray]], tuple[np.ndarray,
 
 def verdict(gate: Gate, batches: list[tuple[np.ndarray, np.ndarray]], n_permutations: int = 99) -> str:
     """What one command says of some batches."""
-    criteria = Criteria(len(batches), n_permutations=n_permutations)
+    gate = replace(gate, n_batches=len(batches), n_permutations=n_permutations)
     assert gate.drift is not None
     opened = [gate.drift.open_batch(batch) for batch in batches]
-    return Verdict.combine(gate.judge(batch, criteria, str(place)).verdict for place, batch in enumerate(opened))
+    return Verdict.combine(gate.judge(batch, str(place)).verdict for place, batch in enumerate(opened))
 
 
 def gate_of(data: tuple[np.ndarray, np.ndarray], seed: int) -> Gate:

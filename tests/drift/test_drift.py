@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import sotdd
-from sotdd.drift.gate import append_lines
-from sotdd.drift.monitor import describe_state, find_limit, find_run_length, resume_monitor, score
+from sotdd.drift.log import append_lines, describe_state, resume_monitor
+from sotdd.drift.monitor import find_limit, find_run_length, score
 from sotdd.measure.two_sample_result import TwoSampleTest
 
 

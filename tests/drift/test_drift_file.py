@@ -93,9 +93,9 @@ def test_targets_are_cut_where_those_of_the_reference_are(rng, tmp_path):
 
 def test_labels_on_one_side_alone_are_refused(rng):
     x, y = rng.normal(size=(100, 3)), rng.integers(3, size=100)
-    with pytest.raises(sotdd.SotddError, match="'batch' has no labels but the reference has 3 classes"):
+    with pytest.raises(sotdd.SotddError, match="'batch' has no labels but dataset 'reference' has 3 classes"):
         sotdd.DriftReference.fit((x, y)).test(x)
-    with pytest.raises(sotdd.SotddError, match="the reference has no labels but dataset 'batch' has 3 classes"):
+    with pytest.raises(sotdd.SotddError, match="dataset 'reference' has no labels but dataset 'batch' has 3 classes"):
         sotdd.DriftReference.fit(x).test((x, y))
     one_class = sotdd.open_dataset(x, label=None)
     sotdd.DriftReference.fit((x, y)).test(one_class, n_permutations=9)  # which was asked for

@@ -8,7 +8,6 @@ import pytest
 import sotdd
 from sotdd.basics.remarks import Remark
 from sotdd.drift import schema
-from sotdd.drift.reading import BatchReading
 from sotdd.inputs.agreement import cut_alike, match_columns
 from sotdd.measure.columns import pool_columns
 
@@ -16,12 +15,8 @@ N, M = 600, 200
 
 
 def compare_schema(reference, batch):
-    """What a check says of the table of a batch, whether it can be pooled or is refused."""
-    try:
-        pair = cut_alike(match_columns([reference, batch]))
-    except sotdd.SotddError as error:
-        return tuple(remark.of("") for remark in error.remarks)
-    return schema.compare_schema(reference, batch, pool_columns(pair))
+    """What a check says of the table of a batch."""
+    return schema.compare_schema(reference, batch, pool_columns(cut_alike(match_columns([reference, batch]))))
 
 
 def make(seed, n):
@@ -48,13 +43,10 @@ def compare(request, tmp_path_factory):
         frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
         return path
 
-    source = write(make(0, N), "reference")
-    reference = sotdd.open_dataset(source)
-    reading = BatchReading.of(source, reference)
+    reference = sotdd.DriftReference.fit(write(make(0, N), "reference"), n_projections=1)
 
     def compare(batch, **asked):
-        opened = reading.open_batch(write(batch, "batch"), **asked)
-        return compare_schema(reference, opened)
+        return reference.compare_schema(reference.open_batch(write(batch, "batch"), **asked))
 
     return compare
 
@@ -102,6 +94,14 @@ def test_columns_that_are_empty_or_constant(compare):
 
 def test_columns_that_hold_something_else(compare):
     batch = make(1, M)
+
+    def find(**columns):
+        """What is said of a batch with these columns, whether it can be pooled or is refused."""
+        try:
+            return compare(batch.assign(**columns))
+        except sotdd.SotddError as error:
+            return error.remarks
+
     for name, values, after in (
         ("income", ["forty", "2"] * 100, "free text"),
         ("clarity", np.arange(M) / 7, "numbers"),
@@ -109,12 +109,10 @@ def test_columns_that_hold_something_else(compare):
         ("fax", np.arange(M) / 7, "numbers"),
         ("day", [f"day {k}" for k in range(M)], "free text"),
     ):
-        [remark] = compare(batch.assign(**{name: values}))
+        [remark] = find(**{name: values})
         assert (remark.kind, remark.facts["column"], remark.facts["after"]) == ("retyped column", name, after)
     assert compare(batch.assign(zip=["12", "34"] * 100, vip=["Yes", "no"] * 100)) == ()
-    with pytest.raises(sotdd.SotddError) as caught:
-        compare(batch.assign(income=pd.date_range("2024-01-01", periods=M)))
-    [remark] = caught.value.remarks
+    [remark] = find(income=pd.date_range("2024-01-01", periods=M))
     assert (remark.facts["column"], remark.facts["before"], remark.facts["after"]) == ("income", "numbers", "date")
 
 
@@ -196,39 +194,37 @@ def test_arrays_have_no_columns(rng):
 
 def test_a_batch_that_was_opened_before_and_one_with_its_labels_beside_it(rng):
     frame, batch = make(0, N), make(1, M).assign(new=1.0, newer="u")
-    reference = sotdd.open_dataset(frame)
-    reading = BatchReading.of(frame, reference)
+    reference = sotdd.DriftReference.fit(frame, n_projections=1)
     for source in (sotdd.open_dataset(batch), batch, (batch.drop(columns="label"), batch["label"])):
-        opened = reading.open_batch(source)
-        kinds = summarise(compare_schema(reference, opened))
+        opened = reference.open_batch(source)
+        kinds = summarise(reference.compare_schema(opened))
         assert kinds.pop("extra columns") == ("new", "newer")
         assert kinds == ({} if opened.schema.label else {"dropped columns": ("label",)})
-        assert opened.table == reference.table
-    sample = reading.open_batch(batch, max_points=50)
+        assert opened.table == reference.data.table
+    sample = reference.open_batch(batch, max_points=50)
     assert (sample.n_points, sample.origin.rows_seen) == (50, M)
-    assert reading.open_batch(sotdd.open_dataset(batch), max_points=50).n_points == 50
+    assert reference.open_batch(sotdd.open_dataset(batch), max_points=50).n_points == 50
 
 
 def test_targets_are_kept_as_numbers_and_asked_for(rng):
     frame = pd.DataFrame({"x": rng.normal(size=300), "y": rng.gamma(2, size=300)})
-    reference = sotdd.open_dataset(frame, bins=5)
-    for source, asked in ((frame, {"bins": 5}), (reference, {})):
-        reading = BatchReading.of(source, reference, asked)
-        batch = reading.open_batch(frame.assign(y=frame["y"] + 1)[:90])
+    for source, asked in ((frame, {"bins": 5}), (sotdd.open_dataset(frame, bins=5), {})):
+        reference = sotdd.DriftReference.fit(source, **asked, n_projections=1)
+        batch = reference.open_batch(frame.assign(y=frame["y"] + 1)[:90])
         np.testing.assert_array_equal(batch.origin.target.values, frame["y"][:90] + 1)
-        pair = cut_alike([reference, batch])
+        pair = cut_alike([reference.data, batch])
         assert set(pair[1].classes) <= set(pair[0].classes) | set(pair[1].classes)
-        assert reading.open_batch(batch, max_points=20).origin.target.bins == 5
+        assert reference.open_batch(batch, max_points=20).origin.target.bins == 5
         for bad in (frame.assign(y="much"), frame.drop(columns="y"), sotdd.open_dataset(frame.assign(y=1))):
             with pytest.raises(sotdd.SotddError):
-                reading.open_batch(bad)
+                reference.open_batch(bad)
 
 
 def test_groups_go_for_batches_too(rng):
     frame = pd.DataFrame({"x": rng.normal(size=90), "who": np.arange(90) // 3, "label": 0})
-    reference = sotdd.open_dataset(frame, groups="who")
-    batch = BatchReading.of(reference, reference).open_batch(frame)
+    reference = sotdd.DriftReference.fit(sotdd.open_dataset(frame, groups="who"), n_projections=1)
+    batch = reference.open_batch(frame)
     np.testing.assert_array_equal(batch.groups, frame["who"])
     with pytest.raises(sotdd.SotddError) as caught:
-        BatchReading.of(reference, reference).open_batch(frame.drop(columns="who"))
+        reference.open_batch(frame.drop(columns="who"))
     assert caught.value.remarks == (Remark("dropped columns", columns=("who",)),)

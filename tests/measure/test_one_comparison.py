@@ -110,6 +110,19 @@ def test_a_table_with_gaps_has_one_verdict_and_one_table(rng, ask):
         assert same["share"] == (one["share"] or 0.0)
 
 
+@pytest.mark.parametrize("filled", [0, 1])
+def test_a_column_that_is_empty_on_one_side_is_drift_wherever_it_is_asked(rng, ask, filled):
+    pair = [pd.DataFrame({"x": rng.normal(size=120), "fax": None}) for _ in range(2)]
+    pair[filled]["fax"] = rng.normal(size=120)
+    (_, tested), (said, checked) = (ask(command, *pair) for command in ("test", "check"))
+    assert tested["verdict"] == checked["verdict"] == "drift"
+    assert checked["changes"] == tested["changes"]
+    assert [one["column"] for one in tested["changes"]["columns"] if one["changed"]] == ["fax"]
+    assert "judged 2 of 2 columns" in said
+    kind = "retyped column" if filled else "emptied columns"
+    assert [one["kind"] for one in checked["schema"]] == [kind]
+
+
 def test_an_explanation_begins_with_the_test(rng):
     for shift in (0.0, 0.5):
         a, b = rng.normal(size=(80, 3)), rng.normal(shift, 1, size=(70, 3))

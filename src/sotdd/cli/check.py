@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,7 @@ from sotdd.cli.terminal import complain, make_table, print_table, say, say_note,
 from sotdd.inputs.sources import write_source
 
 if TYPE_CHECKING:
-    from sotdd.drift.gate import BatchVerdict, Criteria, Gate
+    from sotdd.drift.gate import BatchVerdict, Gate
     from sotdd.drift.reference import DriftReference
     from sotdd.inputs.data import LabelledData
     from sotdd.reports.gate_page import GateRun
@@ -84,10 +83,9 @@ def reference_command(
 def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftReference:
     """The reference that data make, which reads batches as they were read."""
     import sotdd
-    from sotdd.drift.reading import BatchReading
 
     made = sotdd.DriftReference.fit(data, with_sketch=True, **asked.drawing, **_choose(asked, *_FITTING, "device"))
-    return replace(made, name=name, reading=BatchReading.of(asked.write_source(name), data))
+    return made.opened_as(asked.write_source(name))
 
 
 @o.takes(
@@ -125,29 +123,28 @@ def check_command(
     lies; below are the columns that changed, with p-values that are right for all columns
     together, and what changed in the table itself, such as columns that are new.
     """
-    from sotdd.drift.gate import FEWEST, BatchVerdict, Criteria, refuse_unwritable_log
-    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.drift.gate import FEWEST, BatchVerdict
+    from sotdd.drift.log import open_log
     from sotdd.measure.two_sample_result import LEVEL
     from sotdd.reports.gate_page import GateRun
 
     try:
         asked.refuse_report()
         if log is not None:
-            refuse_unwritable_log(log)
+            open_log(log)
         for name, value in asked.measuring.items():
             o.MEASURING[name][0].take(value, name)  # refuses what is no level, limit or count
         gate = make_gate(reference, asked)
         chosen, limit = asked.measuring, asked.measuring.get("fail_above")
-        criteria = Criteria(
-            len(current),
-            limit,
-            chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None),
-            chosen.get("n_permutations", Criteria.n_permutations),
-            chosen.get("min_points", FEWEST),
-            chosen.get("require_all_columns", False),
-            chosen.get("max_points", MOST_POINTS),
+        gate = replace(
+            gate,
+            n_batches=len(current),
+            limit=limit,
+            level=chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None),
+            fewest=chosen.get("min_points", FEWEST),
+            **_choose(asked, "n_permutations", "require_all_columns", "max_points"),
         )
-        run = _judge_batches(gate, current, asked, criteria)
+        run = _judge_batches(gate, current, asked)
     except SotddError as error:
         run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
     end_run(asked, run, _write_outputs(asked, log, run))
@@ -202,7 +199,7 @@ def _choose(asked: o.Asked, *names: str) -> dict[str, Any]:
     return {name: asked.measuring[name] for name in names if name in asked.measuring}
 
 
-def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria: Criteria) -> GateRun:
+def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked) -> GateRun:
     """What is said of each batch, one at a time; and, for a page, what it shows of their data."""
     from sotdd.drift.gate import BatchVerdict
     from sotdd.reports.dataset_summary import DatasetSummary
@@ -215,14 +212,14 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
         try:
             opened = open_batch(gate, asked, batch)
             with show_work(f"Checking {batch} …", asked.quiet):
-                verdict = gate.judge(opened, criteria, batch)
+                verdict = gate.judge(opened, batch)
         except SotddError as error:
             n_points = getattr(opened, "n_points", None)
             verdict = BatchVerdict(batch, n_points=n_points, schema=error.remarks, error=error.say(asked.naming))
         verdicts.append(verdict)
         if asked.report is not None and opened is not None:
             summaries[batch] = DatasetSummary.of(opened)
-    return GateRun(gate.name, verdicts, summaries, gate, criteria, asked=_list_sources(gate, asked, verdicts, criteria))
+    return GateRun(gate.name, verdicts, summaries, gate, asked=_list_sources(gate, asked, verdicts))
 
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
@@ -247,7 +244,7 @@ def _choose_reading(asked: o.Asked) -> dict[str, Any]:
     return {name: value for name, value in asked.reading.items() if name != "exclude"}
 
 
-def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict], criteria: Criteria) -> dict[str, Any]:
+def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) -> dict[str, Any]:
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = {**_choose_reading(asked), **_choose(asked, "max_points")}
     batches = {
@@ -262,12 +259,12 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict], 
     reference = gate.name if is_made else write_source(gate.name, **asked.reading, **most)
     settings = {**asked.drawing, **_choose(asked, *_FITTING)}
     found = {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made}
-    return {**found, "level": (criteria.level or 1.0) / criteria.n_batches} if batches else {}
+    return {**found, "level": (gate.level or 1.0) / gate.n_batches} if batches else {}
 
 
 def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
     """Write all files that were asked for, whatever the verdict; returns what went wrong with that."""
-    from sotdd.drift.gate import append_lines, read_log, write_line
+    from sotdd.drift.log import append_lines, read_history, write_line
     from sotdd.reports.gate_files import write_junit, write_summary
 
     failures = []
@@ -276,14 +273,13 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
             from sotdd.reports.gate_page import write_gate_page
             from sotdd.reports.page import refuse_page
 
-            history = [] if log is None else read_log(log, run.reference)
+            history = [] if log is None else read_history(log, run.reference)
             write_gate_page(refuse_page(asked.report), replace(run, history=history), asked.title)
     except SotddError as error:
         failures.append(error.say(asked.naming))
     try:
         if log is not None:
-            now = datetime.now(UTC)
-            append_lines(log, [write_line(verdict, run.reference, now) for verdict in run.verdicts])
+            append_lines(log, [write_line(verdict, run.reference) for verdict in run.verdicts])
     except SotddError as error:
         failures.append(error.say(asked.naming))
     try:
@@ -298,7 +294,7 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
 
 def _print_run(asked: o.Asked, run: GateRun, whole: Verdict, more: Mapping[str, object], note: str) -> None:
     """Print what is said of all batches, in the form that was asked for."""
-    from sotdd.drift.gate import list_values
+    from sotdd.drift.log import list_values
 
     each = [verdict.to_dict() for verdict in run.verdicts]
     # What is said of a single batch stands at the top.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -42,12 +42,12 @@ def monitor_command(
     Exit code 0: no alarm. 1: an alarm, with the columns that changed. 2: a batch
     could not be judged, and is passed over.
     """
-    from sotdd.drift.gate import BatchVerdict, append_lines, refuse_unwritable_log, write_line
-    from sotdd.drift.monitor import describe_state, resume_monitor
+    from sotdd.drift.gate import BatchVerdict
+    from sotdd.drift.log import append_lines, describe_state, open_log, resume_monitor, write_line
     from sotdd.reports.gate_page import GateRun
 
-    refuse_unwritable_log(log)
-    gate = make_gate(reference, asked)
+    open_log(log)
+    gate = replace(make_gate(reference, asked), n_permutations=asked.measuring.get("n_permutations", 499))
     if gate.drift is None:
         raise SotddError(f"{reference!r} is a sketch, which has no points to permute: give the data.")
     monitor = resume_monitor(gate.drift.monitor(asked.measuring.get("run_length", 200)), log)
@@ -56,10 +56,10 @@ def monitor_command(
         try:
             opened = open_batch(gate, asked, batch)
             with show_work(f"Checking {batch} …", asked.quiet):
-                verdict, monitor = gate.watch(monitor, opened, batch, asked.measuring.get("n_permutations", 499))
+                verdict, monitor = gate.watch(monitor, opened, batch)
         except SotddError as error:
             verdict = BatchVerdict(batch, schema=error.remarks, error=error.say(asked.naming))
-        append_lines(log, [write_line(verdict, reference, datetime.now(UTC), monitor=describe_state(monitor))])
+        append_lines(log, [write_line(verdict, reference, monitor=describe_state(monitor))])
         verdicts.append(verdict)
     so_far = f"{say_count(monitor.n_batches, 'batch', 'batches')} so far"
     note = f"{so_far}, {monitor.run_length:,} to a false alarm on average"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from sotdd.basics.checks import Received
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import read_whole
-from sotdd.basics.text import quote, say_count
+from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset
 from sotdd.measure.two_sample_result import TwoSampleTest
 
@@ -132,8 +130,6 @@ def score(result: TwoSampleTest) -> float:
     an exponential law, since the statistic is the largest of several sums of squares; so beyond those n the p-value is
     (1 + excess / sum of their excesses)^-n of theirs, which is uniform for exponential tails of any scale.
     """
-    from scipy.special import ndtri
-
     null, n = np.sort(result.null)[::-1], int(_TAIL * len(result.null))
     chance = (np.count_nonzero(null >= result.statistic) + 0.5) / (len(null) + 1)
     excesses, excess = null[:n] - null[n], result.statistic - null[n]
@@ -148,8 +144,6 @@ def find_run_length(limit: float, mean: float = 0.0) -> float:
     The sum as a Markov chain on a grid from zero to the limit (Brook and Evans, 1972): the mean times to
     absorption solve (I − P) t = 1.
     """
-    from scipy.special import ndtr
-
     width = limit / (_STATES - 0.5)
     states = np.arange(_STATES) * width
     edges = states[None, :] - states[:, None] + ALLOWANCE - mean
@@ -177,36 +171,3 @@ def find_limit(run_length: int, shift: float = 0.0) -> float:
         alarms = [1 / find_run_length(middle, one) for one in (shift * shifts).tolist()]
         low, high = (middle, high) if np.average(alarms, weights=weights) > 1 / run_length else (low, middle)
     return high
-
-
-# ------------------------------------------------------------------ the log
-
-
-def describe_state(monitor: DriftMonitor) -> dict[str, Any]:
-    """What a line of a log has of a monitor, by which `resume_monitor` goes on; the reference by its rows."""
-    sums = {"total": monitor.total, "limit": monitor.limit, "n_batches": monitor.n_batches}
-    return {"reference": monitor.reference.digest, "run_length": monitor.run_length, **sums}
-
-
-def resume_monitor(monitor: DriftMonitor, log: str | PathLike[str]) -> DriftMonitor:
-    """A new monitor as the last one in a log was; one of another reference or run length is refused."""
-    lines = read_whole(log, "a log", missing=b"").decode("utf-8", "replace").splitlines()
-    states = (state for line in reversed(lines) if (state := _read_state(line)) is not None)
-    last, own = next(states, None), describe_state(monitor)
-    if last is None:
-        return monitor
-    for name, what in (("reference", "reference"), ("run_length", "run length")):
-        if last[name] != own[name]:
-            found = f"a series with another {what}, {last[name]!r} and not {own[name]!r}"
-            raise SotddError(f"is {quote(log)}, which has {found}: choose another file.", setting="log")
-    return replace(monitor, total=float(last["total"]), n_batches=int(last["n_batches"]))
-
-
-def _read_state(line: str) -> dict[str, Any] | None:
-    """The state in a line; None for one that is cut short, or of a gate."""
-    try:
-        state: dict[str, Any] = json.loads(line)["monitor"]
-        usable = 0 <= float(state["total"]) < math.inf and int(state["n_batches"]) >= 0
-        return state if usable and "reference" in state and "run_length" in state else None
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,17 +16,18 @@ from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
 from sotdd.basics.randomness import check_seed
-from sotdd.basics.remarks import Remarks, join_remarks
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.distance import Distance
 from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit
-from sotdd.drift.reading import BatchReading
 from sotdd.drift.schema import compare_schema
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import cut_alike, match_columns, remark_positions
+from sotdd.inputs.agreement import cut_alike, drop_columns, match_columns, refuse_half_labelled, remark_positions
 from sotdd.inputs.data import Dataset, LabelledData, same_features
 from sotdd.inputs.labels import cut, find_edges
-from sotdd.inputs.opening import split_reading
+from sotdd.inputs.opening import open_alike, split_reading
+from sotdd.inputs.reading import OPTIONS
+from sotdd.inputs.sources import SourceText
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
 from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
@@ -44,6 +46,11 @@ from sotdd.sketches.sketching import sketch_opened
 
 # Values that are kept of a large reference, and rows at least.
 _MOST_VALUES, _FEWEST_ROWS = 1 << 22, 64
+
+# What of the options of a source goes for the batches as well. An encoder does not: a file must not name code to load.
+SETTINGS = tuple(name for name, option in OPTIONS.items() if option.kept)
+# Those that only text has.
+_OF_TEXT = ("separator", "decimal", "encoding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +77,10 @@ class DriftReference(Received):
         Of the permutations.
     remarks
         What a reader should know, such as that points were sampled, or which columns were left out.
-    name
-        What the reference is called.
-    reading
-        How it was opened, and so how batches are: the same columns of tables, the same labels.
+    settings
+        How it was opened, and so how batches are: options of its source, such as the column of labels, by name.
+    suffix
+        How its file was called, since batches that are called so are written alike.
     sketch
         What `distance` measures by where it was asked for; None where it goes by the rows that are kept.
     is_fixed
@@ -100,8 +107,8 @@ class DriftReference(Received):
     label_names: LabelNames
     seed: int
     remarks: Remarks = ()
-    name: str = "reference"
-    reading: BatchReading = field(default_factory=BatchReading)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    suffix: str = ""
     sketch: Sketch | None = None
     is_fixed: bool = False
 
@@ -151,25 +158,34 @@ class DriftReference(Received):
         how = Permuting.of(p, 1, "combined", label_names, max_points)
         reading, drawn = split_reading(drawing)
         seed, settings = split_seed(drawn, projections)
-        opened = open_dataset(data, name="reference", **reading)
+        has_name = isinstance(data, (str, PathLike, LabelledData))
+        opened = open_dataset(data, name=None if has_name else "reference", **reading)
         recipe, [opened] = fit_projections([opened], projections, settings, drawing=DRAWING)
         recipe = recipe.evenly()
         most = how.max_points
         if most is not None:
             most = min(most, max(_FEWEST_ROWS, _MOST_VALUES // opened.n_features))
         [kept], remarks = sample_datasets([opened], most, seed)
-        name = data.name if isinstance(data, LabelledData) else "reference"
-        name = str(data) if isinstance(data, (str, PathLike)) else name  # a path is a name
         sketch = None
         if check_flag(with_sketch, "with_sketch"):
             many = recipe
             if projections is None:  # the same and further ones, as many as distances have
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
-        said = join_remarks(remarks, opened.remarks, (remark.of(name) for remark in remark_on_rows(opened)))
+        said = join_remarks(remarks, opened.remarks, (remark.of(opened.name) for remark in remark_on_rows(opened)))
         fixed = projections is not None or isinstance(drawn.get("scale"), Scaler)
-        batches = BatchReading.of(data, opened, reading)
-        return cls(_hold_rows(kept), recipe, how.p, how.label_names, seed, said, name, batches, sketch, fixed)
+        return cls(
+            _hold_rows(kept), recipe, how.p, how.label_names, seed, said, sketch=sketch, is_fixed=fixed
+        ).opened_as(data, reading)
+
+    def opened_as(self, source: object, asked: Mapping[str, Any] | None = None) -> DriftReference:
+        """The same, whose batches are opened as this source was, by its own options and those that were asked for."""
+        parsed, origin = SourceText.parse(source) if isinstance(source, str) else SourceText("", {}), self.data.origin
+        bins = None if origin.target is None else origin.target.bins
+        options = {**(asked or {}), **parsed.options, "groups": origin.group_column, "bins": bins}
+        settings = {name: options[name] for name in SETTINGS if name in options}
+        found = {name: value for name, value in settings.items() if value is not None or name == "label"}
+        return replace(self, settings=found, suffix=Path(parsed.path).suffix.lower())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all, without pickle; treat it as you treat the data it was made of."""
@@ -193,6 +209,11 @@ class DriftReference(Received):
         from sotdd.drift.file import read_reference
 
         return read_reference(path, projections)
+
+    @property
+    def name(self) -> str:
+        """What the reference is called."""
+        return self.data.name
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -251,14 +272,14 @@ class DriftReference(Received):
         """
         how = Permuting.of(self.p, n_permutations, "combined", self.label_names, max_points, level)
         number = self.seed if seed is None else check_seed(seed)
-        data = self.open_batch(batch, **({} if isinstance(batch, LabelledData) else {"max_points": how.max_points}))
-        pair = self._put_beside(data)
+        most = {} if isinstance(batch, LabelledData) else {"max_points": how.max_points}
+        pair = self._put_beside(self._open(batch, most))
 
         def fit(some: Sequence[LabelledData]) -> tuple[Projections, list[LabelledData]]:
             recipe = self._refit(some, None if seed is None else number)
             return recipe, [recipe.align(part) for part in some]
 
-        remarks = self._remark_on(data)
+        remarks = self._remark_on(pair[1])
         test, _ = compare_pair(pair, fit, how, number, remarks=remarks, device=device, progress=progress)
         return test
 
@@ -276,7 +297,7 @@ class DriftReference(Received):
         >>> reference.distance(rng.normal(1, 1, size=(200, 4)))
         0.8379 ± 0.0043, by itself beyond noise (95 % limit 0.176) (s-OTDD, p=2, 1,000 projections)
         """
-        data = self.open_batch(batch)
+        data = self._drop_others(self.open_batch(batch), with_empty=False)
         if self.data.origin.target is not None and data.origin.target is not None:  # bins of the reference
             target = self.data.origin.target
             labels = cut(data.origin.target.values, find_edges(target.values, target.bins)).take(None)
@@ -306,7 +327,7 @@ class DriftReference(Received):
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch as the reference was unless asked otherwise; one with other columns is refused."""
-        opened = self.reading.open_batch(batch, **asked)
+        opened = self._open(batch, asked)
         self._put_beside(opened)
         return opened
 
@@ -314,17 +335,66 @@ class DriftReference(Received):
         """What changed in a table itself: columns that are new, gone, empty or constant, dates, rows that repeat."""
         return compare_schema(self.data, batch, pool_columns(self._put_beside(batch)) or [])
 
+    def find_judged(self, batch: LabelledData) -> Remark | None:
+        """Which columns of a batch are tested and which are left out, and why; None where it is no table."""
+        return self._put_beside(batch)[1].judged
+
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
         if check_count(run_length, "run_length") < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
         return DriftMonitor(self, run_length, find_limit(run_length, USUAL_SHIFT))
 
+    def _open(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
+        """Open a batch with the columns of the reference and labels as it has them; what is ``asked`` goes first."""
+        data = open_dataset(batch, **asked) if isinstance(batch, LabelledData) else self._read(batch, asked)
+        if "bins" in self.settings and data.origin.target is None:
+            raise SotddError(
+                f"targets of the reference are cut into bins but dataset {data.name!r} has none: open it with bins=."
+            )
+        return self._drop_others(data, with_empty=not self.is_fixed)
+
+    def _read(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
+        """Read a batch that is not open yet.
+
+        Letters are read as the reference's are only where they are no UTF-8: other encodings read anything, wrongly.
+        """
+        is_path = isinstance(batch, (str, PathLike))
+        suffix = Path(str(batch).partition("::")[0]).suffix.lower() if is_path else ""
+        kept = [name for name in self.settings if suffix == self.suffix or name not in _OF_TEXT]
+        if isinstance(batch, (tuple, np.ndarray)):  # of which hardly anything was to be chosen
+            kept = [name for name in kept if name in ("bins", "blocks")]
+        settings = {name: self.settings[name] for name in kept}
+        settings |= {"name": None if is_path else "batch", **asked}
+        encoding = settings.pop("encoding", None)
+        try:
+            return open_alike(batch, self.data.schema, **settings)
+        except SotddError:
+            if encoding is None:
+                raise
+            return open_alike(batch, self.data.schema, encoding=encoding, **settings)
+
+    def _drop_others(self, batch: LabelledData, *, with_empty: bool) -> LabelledData:
+        """A batch without the columns that the reference does not have, which a remark names.
+
+        Those that have no values in the reference can be compared, but not through its own projections.
+        """
+        schema = self.data.schema
+        if schema is None:
+            return batch
+        empty = {name for name, left in schema.left_out.items() if with_empty and left.why == "empty"}
+        others = tuple(column for column in batch.table if column not in schema.kinds and column not in empty)
+        if not others:
+            return batch
+        fewer = drop_columns(batch, others)
+        origin = fewer.origin.also(Remark("columns not in reference", columns=others))
+        return replace(fewer, origin=replace(origin, unread=(*origin.unread, *others)))
+
     def _put_beside(self, batch: LabelledData) -> list[LabelledData]:
         """The rows that are kept and a batch with the same features: categories and bins are those of both."""
-        self.reading.refuse_half_labelled(batch, len(self.classes))
         pair = cut_alike(match_columns([self.data, batch]))
         same_features(pair)
+        refuse_half_labelled(pair)
         self.projections.check_shape(batch.point_shape, batch.name)
         return pair
 
@@ -339,8 +409,15 @@ class DriftReference(Received):
         return Projections(d, given.n_projections, laws, scaler, columns)
 
     def _remark_on(self, batch: LabelledData) -> Remarks:
-        """What a reader should know of the reference, and of a batch."""
-        found = (*batch.remarks, *remark_on_rows(batch))
+        """What a reader should know of the reference, and of a batch.
+
+        That it has classes of its own is no difference to the test, unless names are asked for, but to a reader it is.
+        """
+        found, known = (*batch.remarks, *remark_on_rows(batch)), {str(label) for label in self.classes}
+        new = {code: str(label) for code, label in enumerate(batch.classes) if str(label) not in known}
+        if new and len(known) > 1 and batch.origin.target is None:
+            points = int(np.isin(batch.codes, list(new)).sum())
+            found += (Remark("unknown classes", classes=tuple(new.values()), points=points, n_points=batch.n_points),)
         own = [remark.of(batch.name) for remark in found if remark not in self.remarks]
         return join_remarks(self.remarks, remark_positions([self.data, batch], None), own)
 

@@ -7,13 +7,14 @@ not occur, is no change: it is said only if its chance is below one in a thousan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.inputs.data import KINDS, ColumnKind, LabelledData, LeftOut, remark_retyped
+from sotdd.inputs.data import KINDS, LabelledData, LeftOut, remark_retyped
 from sotdd.measure.columns import Column
 
 # How often chance alone makes one of these findings, at most.
@@ -23,9 +24,8 @@ _FEWEST = 10
 # Dates moved if more than this share of their range is outside of that of the reference.
 _OUTSIDE = 0.5
 
-Hashes = NDArray[np.uint64]
-# Which numbers are mixed into a hash, and which one stands for a gap.
-_ODD, _GAP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+# What stands for a gap in a row.
+_GAP = np.uint32(2**32 - 1)
 
 
 def compare_schema(reference: LabelledData, batch: LabelledData, columns: Sequence[Column]) -> Remarks:
@@ -44,42 +44,41 @@ def compare_schema(reference: LabelledData, batch: LabelledData, columns: Sequen
     (Remark: column 'rooms' has become constant: every value is '7',)
     """
     known, own = reference.schema, batch.schema
-    found = [*_compare_values(columns), *_compare_rows(columns, with_groups=batch.groups is not None)]
-    emptied = [column.name for column in columns if _is_emptied(column, len(columns))]
+    found = (*_compare_values(columns), *_compare_rows(columns, with_groups=batch.groups is not None))
     if known is None or own is None:
-        return tuple(found)
-    extra = tuple(name for name in own.names if name not in known.names)
-    dropped = tuple(name for name in (*known.left_out, *filter(None, [known.label])) if name not in own.names)
-    emptied += [column for column, before in known.left_out.items() if batch.n_points >= _FEWEST
-                and column in own.left_out and own.left_out[column].why == "empty" != before.why]  # fmt: skip
-    names = [("extra columns", extra), ("dropped columns", dropped), ("emptied columns", tuple(emptied))]
-    left_out = [(column, before, own.left_out[column]) for column, before in known.left_out.items()
-                if column in own.left_out]  # fmt: skip
+        return found
+    held = {name: LeftOut("numbers" if kind == "number" else "categories") for name, kind in own.kinds.items()}
+    held |= own.left_out
+    left_out = [(name, left, held[name]) for name, left in known.left_out.items() if name in held]
+    emptied = [column.name for column in columns if _is_emptied(column, len(columns))]
+    emptied += [
+        name for name, before, now in left_out if now.why == "empty" != before.why and batch.n_points >= _FEWEST
+    ]
+    dropped = [name for name in (*known.left_out, *filter(None, [known.label])) if name not in own.names]
+    extra = [name for name in own.names if name not in known.names]
+    names = {"extra columns": extra, "dropped columns": dropped, "emptied columns": emptied}
     return (
-        *(Remark(kind, columns=some) for kind, some in names if some),
+        *(Remark(kind, columns=tuple(some)) for kind, some in names.items() if some),
         *(remark_retyped(one.name, KINDS[known.kinds[one.name]], LeftOut("numbers")) for one in columns
-          if _holds_numbers(one, known.kinds.get(one.name))),
+          if known.kinds.get(one.name, "number") != "number" and _holds_numbers(one)),
         *found,
         *(remark for one in left_out for remark in _compare_left_out(*one, batch.n_points)),
     )  # fmt: skip
 
 
-def _holds_numbers(column: Column, before: ColumnKind | None) -> bool:
-    """Whether a column of categories or truth values holds numbers now: none of its values was there before."""
-    if before in (None, "number"):
-        return False
+def _list_values(column: Column) -> list[NDArray[Any]]:
+    """The values of a column on either side; of categories their codes."""
     values = column.numbers if column.is_number else column.codes
-    first, second = (
-        set(side[known].tolist()) for side, known in zip(column.split(values), column.split(column.known), strict=True)
-    )
+    return [side[known] for side, known in zip(column.split(values), column.split(column.known), strict=True)]
+
+
+def _holds_numbers(column: Column) -> bool:
+    """Whether a column of categories or truth values holds numbers now: none of its values was there before."""
+    before, now = (set(side.tolist()) for side in _list_values(column))
     if column.is_number:
-        return not second <= {0.0, 1.0}
-    return bool(second) and not first & second and all(_is_number(column.values[code]) for code in second)
-
-
-def _is_number(text: str) -> bool:
+        return not now <= {0.0, 1.0}
     try:
-        return bool(np.isfinite(float(text)))
+        return bool(now) and not before & now and bool(np.isfinite([float(column.values[code]) for code in now]).all())
     except ValueError:
         return False
 
@@ -89,10 +88,7 @@ def _compare_values(columns: Sequence[Column]) -> Iterator[Remark]:
     for column in columns:
         if column.kind == "label":
             continue
-        values = column.numbers if column.is_number else column.codes
-        before, now = (
-            side[known] for side, known in zip(column.split(values), column.split(column.known), strict=True)
-        )
+        before, now = _list_values(column)
         distinct = np.unique(now)
         new = [] if column.is_number else sorted({*distinct.tolist()} - {*before.tolist()})
         if new and len(new) < len(distinct):
@@ -143,17 +139,26 @@ def _compare_rows(columns: Sequence[Column], *, with_groups: bool) -> Iterator[R
     """Rows that repeat others more often than in the reference, and rows that stand in the reference too."""
     if not columns:
         return
-    (known, before), (own, counts) = (
-        np.unique(side, return_counts=True) for side in columns[0].split(_hash_rows(columns))
-    )
-    n, m = int(before.sum()), int(counts.sum())
-    size, repeats = min(n, m), n - len(before)
+    _, codes = np.unique(_pack_rows(columns), return_inverse=True)
+    before, now = (np.bincount(side, minlength=codes.max() + 1) for side in columns[0].split(codes))
+    n, m = int(before.sum()), int(now.sum())
+    size, repeats = min(n, m), n - int(np.count_nonzero(before))
     expected = _count_repeats(before, size) + _add_doubt(repeats) * size / n
-    if not with_groups and _are_more(_count_repeats(counts, size), size, expected / size):
-        yield Remark("more rows repeat", repeated=m - len(counts), rows=m, before=repeats, before_rows=n)
-    found, alike = int(counts[np.isin(own, known)].sum()), int(before[before > 1].sum())
+    if not with_groups and _are_more(_count_repeats(now, size), size, expected / size):
+        yield Remark("more rows repeat", repeated=m - int(np.count_nonzero(now)), rows=m, before=repeats, before_rows=n)
+    found, alike = int(now[before > 0].sum()), int(before[before > 1].sum())
     if _are_more(found, m, (alike + _add_doubt(alike)) / n):
         yield Remark("rows of reference", found=found, rows=m)
+
+
+def _pack_rows(columns: Sequence[Column]) -> NDArray[np.void]:
+    """(N,) the bytes of each row, the same for rows that are equal in all columns, as far as float32 tells."""
+    bits = np.empty((len(columns[0].known), len(columns)), np.uint32)
+    for place, column in enumerate(columns):
+        with np.errstate(over="ignore"):
+            numbers = column.numbers.astype(np.float32) + 0  # there is no minus zero
+        bits[:, place] = np.where(column.known, numbers.view(np.uint32) if column.is_number else column.codes, _GAP)
+    return bits.view(f"V{4 * len(columns)}")[:, 0]
 
 
 def _count_repeats(counts: NDArray[np.int64], size: int) -> float:
@@ -169,17 +174,3 @@ def _add_doubt(count: int) -> float:
 def _are_more(found: float, of: int, share: float) -> bool:
     """Whether so many rows are more than chance makes of this share of them; a single one never is."""
     return found >= 2 and bool(bdtrc(int(found) - 1, of, min(share, 1.0)) <= _CHANCE)
-
-
-def _hash_rows(columns: Sequence[Column]) -> Hashes:
-    """A number (N,) for each row, the same for rows that are equal in all columns, as far as float32 tells."""
-    hashes = np.full(len(columns[0].known), _ODD)
-    for column in columns:
-        with np.errstate(over="ignore"):
-            values = (
-                column.numbers.astype(np.float32) + 0 if column.is_number else column.codes
-            )  # there is no minus zero
-        bits = values.view(np.uint32).astype(np.uint64) if column.is_number else values.astype(np.uint64)
-        mixed = (hashes ^ np.where(column.known, bits, _GAP)) * _ODD
-        hashes = mixed ^ (mixed >> np.uint64(29))
-    return hashes

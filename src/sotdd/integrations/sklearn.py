@@ -171,7 +171,7 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
 
     @property
     def _labelled(self) -> bool:
-        return bool(self.reference_.reading.labelled)
+        return bool(self.reference_.data.origin.labelled)
 
     @property
     def _shuffles(self) -> int:
@@ -184,8 +184,7 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
             data = self.reference_.data
             origin = replace(data.origin, labelled=False, target=None)
             one_class = replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32), origin=origin)
-            reading = replace(self.reference_.reading, labelled=False)
-            return replace(self.reference_, data=one_class, label_names="ignore", reading=reading)
+            return replace(self.reference_, data=one_class, label_names="ignore")
         if not self._labelled:
             raise SotddError("the batch has labels but the detector was fitted without any: fit it with y too.")
         return self.reference_

@@ -11,7 +11,7 @@ from typing import Any
 
 from sotdd.basics.remarks import join_remarks
 from sotdd.basics.verdict import Verdict
-from sotdd.drift.gate import BatchVerdict, Criteria, Gate
+from sotdd.drift.gate import BatchVerdict, Gate
 from sotdd.reports.dataset_summary import DatasetSummary
 from sotdd.reports.page import say_recipe, shorten_names, write_page
 
@@ -31,7 +31,7 @@ class GateRun:
         What is said of each batch.
     summaries
         The data of the batches that could be opened, by batch.
-    gate, criteria
+    gate
         What judged; None where the reference could not be opened.
     history
         Earlier lines of the log: date, batch, verdict and distance.
@@ -44,7 +44,6 @@ class GateRun:
     verdicts: Sequence[BatchVerdict]
     summaries: Mapping[str, DatasetSummary] = field(default_factory=dict)
     gate: Gate | None = None
-    criteria: Criteria | None = None
     history: Sequence[Mapping[str, str]] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
 
@@ -97,7 +96,7 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         worst=worst,
         history=history,
         points=points,
-        limit=None if run.criteria is None else run.criteria.limit,
+        limit=None if run.gate is None else run.gate.limit,
         datasets=datasets,
         remarks=join_remarks(*remarks),
         asked=run.asked,
@@ -139,20 +138,20 @@ def _find_chance(verdict: BatchVerdict) -> tuple[float, float] | None:
 def _list_settings(run: GateRun, reference: str) -> dict[str, str]:
     """What decided, in words."""
     said = {"reference": reference}
-    gate, criteria = run.gate, run.criteria
-    if criteria is None or gate is None:
+    gate = run.gate
+    if gate is None:
         return said
-    if criteria.limit is not None:
-        said["decided by the distance"] = f"at most {criteria.limit:g}"
-    shared = f", shared by {criteria.n_batches:,} batches" if criteria.n_batches > 1 else ""
-    if criteria.level is not None and gate.drift is not None:
-        said["decided by a test"] = f"at a level of {100 * criteria.level:g} %{shared}"
-        said["permutations"] = f"{criteria.n_permutations:,}, fewer where the verdict is clear"
-    elif criteria.limit is None:
+    if gate.limit is not None:
+        said["decided by the distance"] = f"at most {gate.limit:g}"
+    shared = f", shared by {gate.n_batches:,} batches" if gate.n_batches > 1 else ""
+    if gate.level is not None and gate.drift is not None:
+        said["decided by a test"] = f"at a level of {100 * gate.level:g} %{shared}"
+        said["permutations"] = f"{gate.n_permutations:,}, fewer where the verdict is clear"
+    elif gate.limit is None:
         said["decided by noise"] = f"at a level of 5 %{shared}"
-    said["points it takes to pass"] = f"{criteria.fewest:,}"
+    said["points it takes to pass"] = f"{gate.fewest:,}"
     if gate.drift is not None:
-        most = "all" if criteria.max_points is None else f"at most {criteria.max_points:,}"
+        most = "all" if gate.max_points is None else f"at most {gate.max_points:,}"
         said["rows compared"] = f"{gate.drift.n_points:,} of the reference, {most} of a batch"
         said |= {"order of transport": f"p = {gate.drift.p:g}", "names of labels": gate.drift.label_names}
         said |= say_recipe(gate.drift.projections)

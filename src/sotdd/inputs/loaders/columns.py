@@ -108,11 +108,11 @@ class Columns:
             title: _judge(title, kinds[title], values.get(title), asked, reading, known.get(title, ()))
             for title, asked in wanted.items()
         }
-        if reading.schema is not None:  # what is no feature there is none here
+        if reading.schema is not None:  # what is no feature there is none here, unless there were no values
             judged |= {
                 title: LeftOut("categories" if one.kind == "category" else "numbers")
                 for title, one in judged.items()
-                if not wanted[title] and isinstance(one, Column)
+                if not wanted[title] and isinstance(one, Column) and reading.schema.left_out[title].why != "empty"
             }
         if not any(isinstance(one, Column) for one in judged.values()):  # but for ids there is nothing else
             judged |= {title: Column(title, "number") for title, one in judged.items() if one == LeftOut("id")}

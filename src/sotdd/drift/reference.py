@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
@@ -273,15 +274,11 @@ class DriftReference(Received):
         how = Permuting.of(self.p, n_permutations, "combined", self.label_names, max_points, level)
         number = self.seed if seed is None else check_seed(seed)
         most = {} if isinstance(batch, LabelledData) else {"max_points": how.max_points}
-        pair = self._put_beside(self._open(batch, most))
-
-        def fit(some: Sequence[LabelledData]) -> tuple[Projections, list[LabelledData]]:
-            recipe = self._refit(some, None if seed is None else number)
-            return recipe, [recipe.align(part) for part in some]
-
-        remarks = self._remark_on(pair[1])
-        test, _ = compare_pair(pair, fit, how, number, remarks=remarks, device=device, progress=progress)
-        return test
+        pair = self._put_beside(self.open_batch(batch, **most))
+        return compare_pair(
+            pair, partial(self._refit, seed=None if seed is None else number), how, number,
+            remarks=self._remark_on(pair[1]), device=device, progress=progress,
+        )[0]  # fmt: skip
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.
@@ -327,9 +324,14 @@ class DriftReference(Received):
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch as the reference was unless asked otherwise; one with other columns is refused."""
-        opened = self._open(batch, asked)
-        self._put_beside(opened)
-        return opened
+        data = open_dataset(batch, **asked) if isinstance(batch, LabelledData) else self._read(batch, asked)
+        if "bins" in self.settings and data.origin.target is None:
+            raise SotddError(
+                f"targets of the reference are cut into bins but dataset {data.name!r} has none: open it with bins=."
+            )
+        data = self._drop_others(data, with_empty=not self.is_fixed)
+        self._put_beside(data)
+        return data
 
     def compare_schema(self, batch: LabelledData) -> Remarks:
         """What changed in a table itself: columns that are new, gone, empty or constant, dates, rows that repeat."""
@@ -344,15 +346,6 @@ class DriftReference(Received):
         if check_count(run_length, "run_length") < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
         return DriftMonitor(self, run_length, find_limit(run_length, USUAL_SHIFT))
-
-    def _open(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
-        """Open a batch with the columns of the reference and labels as it has them; what is ``asked`` goes first."""
-        data = open_dataset(batch, **asked) if isinstance(batch, LabelledData) else self._read(batch, asked)
-        if "bins" in self.settings and data.origin.target is None:
-            raise SotddError(
-                f"targets of the reference are cut into bins but dataset {data.name!r} has none: open it with bins=."
-            )
-        return self._drop_others(data, with_empty=not self.is_fixed)
 
     def _read(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
         """Read a batch that is not open yet.
@@ -398,15 +391,15 @@ class DriftReference(Received):
         self.projections.check_shape(batch.point_shape, batch.name)
         return pair
 
-    def _refit(self, pair: Sequence[LabelledData], seed: int | None) -> Projections:
+    def _refit(self, pair: Sequence[LabelledData], seed: int | None) -> tuple[Projections, list[LabelledData]]:
         """The projections of a test: the laws of the reference, its seed or another, and the scale of both together."""
-        given = self.projections
-        if self.is_fixed or not isinstance(given.source, Laws):
-            return given
-        d, columns = same_features(pair), next((part.columns for part in pair if part.columns is not None), None)
-        laws = replace(given.source, n_features=d, seed=given.source.seed if seed is None else seed)
-        scaler = None if given.scaler is None else find_scaler(given.scaler.kind, pair)
-        return Projections(d, given.n_projections, laws, scaler, columns)
+        recipe = self.projections
+        if isinstance(recipe.source, Laws) and not self.is_fixed:
+            d, columns = same_features(pair), pair[0].columns or pair[1].columns
+            laws = replace(recipe.source, n_features=d, seed=recipe.source.seed if seed is None else seed)
+            scaler = None if recipe.scaler is None else find_scaler(recipe.scaler.kind, pair)
+            recipe = Projections(d, recipe.n_projections, laws, scaler, columns)
+        return recipe, [recipe.align(part) for part in pair]
 
     def _remark_on(self, batch: LabelledData) -> Remarks:
         """What a reader should know of the reference, and of a batch.

@@ -172,7 +172,7 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
             target={"values": "y", "bins": 2**60}) or a.update(y=np.zeros(90)), "cut otherwise"),
         ("drift reference", lambda h, _: h["data"]["origin"]["categories"].update(
             x={"values": ["u"], "codes": "codes", "most": 9, "flag": None, "number": None}), "does not fit its codes"),
-        ("drift reference", lambda h, _: h["data"]["origin"]["left_out"].update(x={"why": "magic"}), "'why' is 'magic'"),
+        ("drift reference", lambda h, _: h["data"]["origin"]["left_out"].update(x={"why": "magic"}), "'why' is 'magi"),
         ("drift reference", lambda h, _: h["plain"].update(label_names="x"), "'label_names' is 'x'"),
         ("drift reference", lambda h, _: h["plain"].update(seed=-1), "seed is -1"),
         ("drift reference", lambda h, _: h["plain"].update(p=0.5), "p is 0.5"),

@@ -123,7 +123,7 @@ def check_command(
     lies; below are the columns that changed, with p-values that are right for all columns
     together, and what changed in the table itself, such as columns that are new.
     """
-    from sotdd.drift.gate import FEWEST, BatchVerdict
+    from sotdd.drift.gate import BatchVerdict
     from sotdd.drift.log import open_log
     from sotdd.measure.two_sample_result import LEVEL
     from sotdd.reports.gate_page import GateRun
@@ -141,7 +141,7 @@ def check_command(
             n_batches=len(current),
             limit=limit,
             level=chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None),
-            fewest=chosen.get("min_points", FEWEST),
+            fewest=chosen.get("min_points", gate.fewest),
             **_choose(asked, "n_permutations", "require_all_columns", "max_points"),
         )
         run = _judge_batches(gate, current, asked)

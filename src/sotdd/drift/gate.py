@@ -23,9 +23,7 @@ from sotdd.measure.distance import distance
 from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.sketches.sketch import Sketch
 
-# Too few points to conclude that nothing drifted: few differences would be found.
-FEWEST = 10
-# Nor does one pass that lost more than this share of its rows, since something was missing in them.
+# A batch does not pass that lost more than this share of its rows, since something was missing in them.
 _MOST_LOST = 0.5
 # Files that have features under one name, if any, rather than columns.
 _ARRAYS = (".npz", ".npy")
@@ -134,7 +132,7 @@ class Gate:
     n_permutations
         How many permutations, fewer where the verdict is clear before, and more where a level takes more.
     fewest
-        With fewer points, a batch does not pass: it is undecided.
+        With fewer points, a batch does not pass: it is undecided, since few differences would be found.
     require_all_columns
         Whether a batch with a column that is left out does not pass either.
     max_points
@@ -148,7 +146,7 @@ class Gate:
     limit: float | None = None
     level: float | None = LEVEL
     n_permutations: int = 999
-    fewest: int = FEWEST
+    fewest: int = 10
     require_all_columns: bool = False
     max_points: int | None = MOST_POINTS
 
@@ -204,14 +202,12 @@ class Gate:
 
     def _describe(self, batch: LabelledData | Sketch, name: str) -> BatchVerdict:
         """The verdict on a batch before it is measured: its table, and why it cannot be said that nothing drifted."""
-        judged = schema = None
-        if self.drift is not None and isinstance(batch, LabelledData):
-            judged, schema = self.drift.find_judged(batch), self.drift.compare_schema(batch)
-        elif isinstance(batch, LabelledData):
-            judged = batch.judged
-        return BatchVerdict(
-            name, n_points=batch.n_points, judged=judged, schema=schema or (), error=self._doubt(batch, judged)
-        )
+        found = BatchVerdict(name, n_points=batch.n_points)
+        if isinstance(batch, LabelledData):
+            found = replace(found, judged=batch.judged)
+            if self.drift is not None:
+                found = replace(found, judged=self.drift.find_judged(batch), schema=self.drift.compare_schema(batch))
+        return replace(found, error=self._doubt(batch, found.judged))
 
     def _doubt(self, batch: LabelledData | Sketch, judged: Remark | None) -> str | None:
         """Too few points, rows or columns to say that nothing has drifted; None if it can be said."""

@@ -246,7 +246,8 @@ def find_controls(projections: Projections) -> tuple[bool, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws):
         return False, False, None
-    label = type(laws.label) is Moments or isinstance(projections.draw(0, 1).terms, Polynomials)
+    polynomials = type(laws.label) is Moments or isinstance(projections.draw(0, 1).terms, Polynomials)
+    label = polynomials and laws.shared_directions  # else terms do not follow from moments of features
     uniform = isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     dimensions = projections.n_features if uniform else None
     return label or uniform, label, dimensions

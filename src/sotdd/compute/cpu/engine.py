@@ -107,17 +107,17 @@ class CpuEngine:
         feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
-        layouts = lay_out(datasets, chunk, moments)
+        layouts = lay_out(datasets, chunk, projections.n_directions, moments)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
         drawn, means = Draws(self.workers, projections, draws), list[Doubles]()
         for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
             here = slice(start, start + len(block))
-            means += self._project(layouts, here, block.features, projections.scaler, tile, moments and not means)
-            rows = [layout.rows[: len(block)] for layout in layouts]
+            rows = [layout.rows[:, : len(block)] for layout in layouts]
+            means += self._project(layouts, rows, block, projections.scaler, tile, moments and not means)
             if before_sorting is not None:
                 before_sorting(Projected(self, here, block, rows))
-            yield self._sort(layouts, here, block, means) if sort else Sorted(here, rows, block, [], [], [], [])
+            yield self._sort(layouts, here, block, means) if sort else Sorted(here, [], block, [], [], [], [])
 
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
         """W_p^p (B, P) of every pair of datasets: threads take a pair each, or some rows where there is one pair."""
@@ -213,7 +213,7 @@ class CpuEngine:
             for part in _cut_rows(len(block), layout.data.n_points, min(values, _MOST_VALUES))
         ]
         self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
-        rows = [layout.rows[: len(block)] for layout in layouts]
+        rows = [layout.rows[0, : len(block)] for layout in layouts]
         for layout, seen, found in zip(layouts, rows, terms, strict=True):
             _refuse_lost_rows(layout, seen, found, block.terms, here.start)
         controlled = [[one for one in found if len(one)] for found in (places, controls)]
@@ -224,28 +224,25 @@ class CpuEngine:
         return max(least, -(-total // (_ITEMS * self.workers.count)))
 
     def _project(
-        self, layouts: list[Layout], here: slice, drawn: Drawn, scaler: Scaler | None, tile: int, summed: bool
+        self, layouts: list[Layout], rows: list[Rows], block: Block, scaler: Scaler | None, tile: int, summed: bool
     ) -> list[Doubles]:
-        """Fill the rows of every dataset with feature projections, in the order of its points.
+        """Fill the rows of every dataset with projections by all directions, in the order of its points.
 
         Where they are to be ``summed``, returns the means of points that `Sorted` has.
         """
-        if isinstance(drawn, Directions):
-            with np.errstate(over="ignore"):  # found, and explained, where rows are checked
-                drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        rows, shares = [layout.rows[: here.stop - here.start] for layout in layouts], _list_shares(layouts, summed)
+        directions, shares = [_make_plain(drawn) for drawn in block.directions], _list_shares(layouts, summed)
 
         def work(share: _Share) -> PointSums | None:
             number, blocks, projected, summed = share
             data = layouts[number].data
             spare = np.empty((blocks[0].stop - blocks[0].start, data.n_features), np.float32)
             sums = PointSums(data) if summed else None
-            for block in blocks:
-                points = scale_rows(data.rows(block), scaler, data.name, spare)
-                if projected:
-                    project(points, drawn, tile, rows[number], block)
+            for some in blocks:
+                points = scale_rows(data.rows(some), scaler, data.name, spare)
+                for drawn, out in zip(directions, rows[number], strict=True) if projected else ():
+                    project(points, drawn, tile, out, some)
                 if sums is not None:
-                    sums.add(points, block)
+                    sums.add(points, some)
             return sums
 
         made = [(share[0], sums) for share, sums in zip(shares, self.workers.each(work, shares), strict=True) if sums]
@@ -256,6 +253,15 @@ class CpuEngine:
 
 
 # ------------------------------------------------------------------ the verbs, on what one thread takes
+
+
+def _make_plain(drawn: Drawn) -> Drawn:
+    """Directions as products take them."""
+    if not isinstance(drawn, Directions):
+        return drawn
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
+        return Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
+
 
 # Some points of a dataset: its number, blocks of them, whether they are projected, and whether they are summed.
 _Share: TypeAlias = tuple[int, list[slice], bool, bool]
@@ -284,9 +290,9 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
 
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
-    rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
-    n, many = rows.shape[1], terms.shape[1] >= _MANY_CLASSES and not layout.moments
-    fused = isinstance(drawn, Polynomials) and not (many and n <= _FEW_POINTS * terms.shape[1])
+    rows, label_rows, (terms, places, values), drawn = layout.rows[0, part], layout.rows[-1, part], made, block.terms
+    n, many, own = rows.shape[1], terms.shape[1] >= _MANY_CLASSES and not layout.moments, len(layout.rows) > 1
+    fused = isinstance(drawn, Polynomials) and not own and not (many and n <= _FEW_POINTS * terms.shape[1])
     spare = [np.empty(size) for size in (n, 90, 15, 9 * moment_kernels.ROOM)]
     moment_kernels.group_rows(
         rows, layout.order, layout.offsets.view(np.uint64), drawn.limit, further[part], drawn.weights[part],
@@ -295,8 +301,10 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
     )  # fmt: skip
     if not fused:
         drawn = drawn.part(part)
-        terms[...] = find_class_terms(rows, layout.offsets, drawn)
-        _refuse_bad_terms(layout, rows, terms, drawn, start + part.start)
+        if own:
+            label_rows[...] = label_rows[:, layout.order]
+        terms[...] = find_class_terms(label_rows, layout.offsets, drawn)
+        _refuse_bad_terms(layout, label_rows, terms, drawn, start + part.start)
         kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)

@@ -103,7 +103,7 @@ class _Checks:
             rows_fit = np.isfinite(ends.numpy()).all(axis=1)
             if not terms_fit.all():
                 line = int(np.argmin(terms_fit))
-                largest = engine.find_largest(layout, self._block.part(slice(line, line + 1)), self._start + line)
+                largest = engine.find_largest(layout, self._block.part(slice(line, line + 1)))
                 raise describe_bad_term(layout.data.name, largest, self._block.terms, line, self._start + line)
             if not rows_fit.all():
                 raise describe_overflow(layout.data.name, self._start + int(np.argmin(rows_fit)))
@@ -169,7 +169,7 @@ class TorchEngine:
                 try:
                     drawn = Uploaded.of(part, self.device)
                     seen = None if before_sorting is None else Projected(self, here, part, [])
-                    found = [self._see(layout, drawn, here, moments, seen, sort) for layout in layouts]
+                    found = [self._see(layout, drawn, moments, seen, sort) for layout in layouts]
                 except torch.OutOfMemoryError as error:
                     size = _halve(size, self.device, error)
                     continue
@@ -286,18 +286,20 @@ class TorchEngine:
     # ------------------------------------------------------------------ one chunk
 
     def _see(
-        self, layout: Layout, drawn: Uploaded, here: slice, moments: bool, seen: Projected | None, sort: bool
+        self, layout: Layout, drawn: Uploaded, moments: bool, seen: Projected | None, sort: bool
     ) -> SortedRows | None:
         """Begin to project one dataset, and to sort it; the device works on while the next is prepared."""
-        rows = self._project(layout, drawn, here)
+        projected, at = self._project(layout, drawn), layout.position
+        rows, label_rows = projected[0], projected[-1]
         if seen is not None:
-            seen.rows.append(rows.clone() if layout.position is None else rows.index_select(1, layout.position))
+            seen.rows.append([some.clone() if at is None else some.index_select(1, at) for some in projected])
         if not sort:
             return None
         wanted = moments and not layout.by_class
         how = layout.classes.edges, drawn.block.terms.limit, drawn.draws
         controls = verbs.place_labels(rows, *how) if wanted else ()
-        terms = verbs.find_class_terms(rows, layout.classes, drawn.terms)
+        terms = verbs.find_class_terms(label_rows, layout.classes, drawn.terms)
+        del projected, label_rows
         largest = torch.linalg.vector_norm(terms, math.inf, dim=1)
         verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
         rows = verbs.sort_classes(rows, layout.classes) if layout.by_class else verbs.sort(rows)
@@ -309,25 +311,29 @@ class TorchEngine:
             ends = rows[:, :: max(1, rows.shape[1] - 1)]
         return SortedRows(layout, rows, terms, largest, ends, controls)
 
-    def find_largest(self, layout: Layout, block: Block, number: int) -> float:
-        """The largest |t| of a dataset under one projection, to explain terms that cannot be used."""
-        return float(self._project(layout, Uploaded.of(block, self.device), slice(number, number + 1)).abs().max())
+    def find_largest(self, layout: Layout, block: Block) -> float:
+        """The largest value of a dataset that class terms are made of, to explain terms that cannot be used."""
+        return float(self._project(layout, Uploaded.of(block, self.device))[-1].abs().max())
 
-    def _project(self, layout: Layout, drawn: Uploaded, here: slice) -> Rows:
-        """Feature projections (B, n) of grouped points."""
-        data, directions = layout.data, drawn.block.features
+    def _project(self, layout: Layout, drawn: Uploaded) -> list[Rows]:
+        """Projections (B, n) of grouped points by each of the directions."""
+        data, ways = layout.data, list(zip(drawn.block.directions, drawn.along, strict=True))
         if layout.points is not None:
-            points = stretch_points(layout.points, directions, layout.kept)
-            rows = verbs.project(points, drawn.theta, directions)
+            projected = [
+                verbs.project(stretch_points(layout.points, directions, layout.kept), along, directions)
+                for directions, along in ways
+            ]
         else:
-            rows = torch.empty((len(drawn.block), data.n_points), device=self.device)
+            projected = [torch.empty((len(drawn.block), data.n_points), device=self.device) for _ in ways]
             for part in verbs.cut_rows(data):
                 points = scale_points(data, part, layout.affine, self.device)
                 at = part if layout.position is None else layout.position[part]
-                rows[:, at] = verbs.project(stretch_points(points, directions, {}), drawn.theta, directions)
-        if isinstance(directions, Directions) and directions.clamp is not None:
-            rows.clamp_(-directions.clamp, directions.clamp)
-        return rows
+                for rows, (directions, along) in zip(projected, ways, strict=True):
+                    rows[:, at] = verbs.project(stretch_points(points, directions, {}), along, directions)
+        for rows, (directions, _) in zip(projected, ways, strict=True):
+            if isinstance(directions, Directions) and directions.clamp is not None:
+                rows.clamp_(-directions.clamp, directions.clamp)
+        return projected
 
 
 def _find_first(projections: Projections, chunk: int | None) -> int:

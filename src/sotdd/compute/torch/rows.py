@@ -261,8 +261,10 @@ def _sort_sides(pool: Pool, sides: Sequence[Side], terms: Terms | None) -> Rows:
     )
     rows = pool.rows.index_select(1, index)
     if terms is not None:
-        classes = Classes.of(offsets, edges)
-        shift_rows(rows, classes.codes, terms.weights, find_class_terms(rows, classes, terms))
+        classes, label_rows = Classes.of(offsets, edges), rows
+        if not pool.shared:
+            label_rows = pool.label_rows.index_select(1, index)
+        shift_rows(rows, classes.codes, terms.weights, find_class_terms(label_rows, classes, terms))
     return sort(rows.view(len(rows) * count, n))
 
 

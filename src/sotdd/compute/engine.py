@@ -146,20 +146,12 @@ class Projected:
     part: slice
     block: Block
     rows: list[Any]
-    _pools: dict[object, Pool] = field(default_factory=dict)
 
     def pool(self, members: tuple[int, ...], count: int | None = None) -> Pool:
-        """The points of some of the datasets together, under the first ``count`` projections or all.
-
-        Only the last pool is kept for the next call.
-        """
-        kept = self._pools
-        if (members, count) not in kept:
-            kept.clear()
-            parts = zip(*(self.rows[one] for one in members), strict=True)
-            joined = [self.engine.join_points([rows[:count] for rows in part]) for part in parts]
-            kept[members, count] = Pool(self.engine, joined[0], joined[-1], self.block.terms.part(slice(count)))
-        return kept[members, count]
+        """The points of some of the datasets together, under the first ``count`` projections or all."""
+        parts = zip(*(self.rows[one] for one in members), strict=True)
+        joined = [self.engine.join_points([rows[:count] for rows in part]) for part in parts]
+        return Pool(self.engine, joined[0], joined[-1], self.block.terms.part(slice(count)))
 
 
 # ------------------------------------------------------------------ why a projection came out unusable
@@ -192,3 +184,13 @@ def describe_bad_term(name: str, largest: float, terms: LabelTerms, line: int, p
         f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
         "moments=sotdd.projections.UniformOrders(4)."
     )
+
+
+def refuse_bad_terms(
+    name: str, rows: NDArray[np.float32], terms: NDArray[np.float64], drawn: LabelTerms, start: int
+) -> None:
+    """Refuse class terms (B, C) that rows cannot be shifted by; these rows are what the terms were computed from."""
+    fits = np.abs(terms) < LARGEST_TERM  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits.all(axis=1)))
+        raise describe_bad_term(name, float(np.abs(rows[line]).max()), drawn, line, start + line)

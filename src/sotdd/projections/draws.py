@@ -75,8 +75,7 @@ class Block:
     @property
     def importance(self) -> NDArray[np.float64]:
         """(B,) what each projection counts by in a mean; one, unless directions are drawn otherwise."""
-        drawn = self.features
-        importance = drawn.importance if isinstance(drawn, (Directions, TurnedDirections)) else None
+        importance = getattr(self.features, "importance", None)
         return np.ones(len(self)) if importance is None else importance
 
     @property

@@ -267,8 +267,7 @@ class Projections(Received):
     @property
     def weighted(self) -> bool:
         """Whether projections count differently in a mean, as those do that are tilted."""
-        drawn = self._blocks(0, 1).features
-        return isinstance(drawn, (Directions, TurnedDirections)) and drawn.importance is not None
+        return getattr(self._blocks(0, 1).features, "importance", None) is not None
 
     @property
     def tilt(self) -> Tilted | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.engine import LARGEST_TERM, Projected, describe_bad_term, describe_overflow
+from sotdd.compute.engine import Projected, describe_overflow, refuse_bad_terms
 from sotdd.compute.run import Collector, run
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
@@ -246,11 +246,7 @@ class TermSums(Sums):
         assert isinstance(portion.terms, Polynomials)
         sums = sum_classes(portion.label_rows, portion.offsets, portion.terms)
         means = sums / np.diff(portion.offsets)
-        fits = (np.abs(means) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
-        if not fits.all():
-            line = int(np.argmin(fits))
-            largest = float(np.abs(portion.label_rows[line]).max())
-            raise describe_bad_term("stream", largest, portion.terms, line, portion.part.start + line)
+        refuse_bad_terms("stream", portion.label_rows, means, portion.terms, portion.part.start)
         for label, column in zip(portion.classes, sums.T, strict=True):
             self.by_class[label]["sums"][portion.part] += column
 
@@ -267,11 +263,6 @@ class ValueCounts(Sums):
         """Count the values of each class."""
         for index, label in enumerate(portion.classes):
             begin, end = portion.offsets[index : index + 2].tolist()
-            count_rows(self.by_class[label]["values"], portion, begin, end)
-
-
-def count_rows(values: Histograms, portion: Portion, begin: int, end: int) -> None:
-    """Count points begin, …, end - 1 of a portion, or name the projection that is not finite."""
-    line = values.count(portion.part, portion.rows, begin, end)
-    if line >= 0:
-        raise describe_overflow("stream", portion.part.start + line)
+            line = self.by_class[label]["values"].count(portion.part, portion.rows, begin, end)
+            if line >= 0:
+                raise describe_overflow("stream", portion.part.start + line)

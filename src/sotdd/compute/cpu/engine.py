@@ -37,17 +37,16 @@ from sotdd.compute.cpu.rows import (
 )
 from sotdd.compute.cpu.splits import split_costs
 from sotdd.compute.engine import (
-    LARGEST_TERM,
     Pool,
     Projected,
     Seen,
     Sorted,
-    describe_bad_term,
     describe_overflow,
+    refuse_bad_terms,
 )
 from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
-from sotdd.compute.kernels.quantiles import part_means, row_losses
+from sotdd.compute.kernels.quantiles import part_means
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.inputs.data import cut_range
 from sotdd.projections.directions import Directions, Drawn
@@ -145,13 +144,6 @@ class CpuEngine:
         out = np.empty((len(rows), len(edges) - 1), np.float32)
         places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _cut_rows(len(rows), rows.shape[1])
         self.workers.each(lambda part: part_means(rows[part], places, edges, out[part]), parts)
-        return out
-
-    def losses(self, rows: Rows, means: Rows, edges: Doubles, smooth: bool) -> Doubles:
-        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
-        out = np.empty((len(rows), 2))
-        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _cut_rows(len(rows), rows.shape[1])
-        self.workers.each(lambda part: row_losses(rows[part], places, means[part], edges, smooth, out[part]), parts)
         return out
 
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
@@ -304,7 +296,7 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
         if own:
             label_rows[...] = label_rows[:, layout.order]
         terms[...] = find_class_terms(label_rows, layout.offsets, drawn)
-        _refuse_bad_terms(layout, label_rows, terms, drawn, start + part.start)
+        refuse_bad_terms(layout.data.name, label_rows, terms, drawn, start + part.start)
         kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)
@@ -314,16 +306,8 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
 
 def _refuse_lost_rows(layout: Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:
     """Refuse rows, now sorted, that are not finite; sorted values carry that at their ends."""
-    _refuse_bad_terms(layout, rows, terms, drawn, start)
+    refuse_bad_terms(layout.data.name, rows, terms, drawn, start)
     edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
     finite = np.isfinite(rows[:, [*edges[:-1], *(edges[1:] - 1)]])
     if not finite.all():
         raise describe_overflow(layout.data.name, start + int(np.argmin(finite.all(axis=1))))
-
-
-def _refuse_bad_terms(layout: Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:
-    """Refuse class terms that rows cannot be shifted by; these rows are still as they were."""
-    fits = np.abs(terms) < LARGEST_TERM  # NaN is not smaller than anything
-    if not fits.all():
-        line = int(np.argmin(fits.all(axis=1)))
-        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, start + line)

@@ -139,15 +139,10 @@ def lay_out(datasets: Sequence[Seen], chunk: int, n_directions: int, moments: bo
         size = n_directions * chunk * data.n_points
         rows = memory[used : used + size].reshape(n_directions, chunk, data.n_points)
         used += rows.size
-        twin = _find_twin(data, [layout.data for layout in layouts])
+        same = (layout.data.features is data.features for layout in layouts)
+        twin = next((number for number, found in enumerate(same) if found), None)
         layouts.append(Layout(data, data.offsets, data.group(), rows, moments and not by_class, by_class, twin))
     return layouts
-
-
-def _find_twin(data: LabelledData, earlier: Sequence[LabelledData]) -> int | None:
-    """The first of the earlier datasets that has the same features."""
-    same = (other.features is data.features for other in earlier)
-    return next((number for number, found in enumerate(same) if found), None)
 
 
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | None) -> tuple[int, int]:

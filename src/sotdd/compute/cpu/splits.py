@@ -37,7 +37,7 @@ def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArr
         some, share = item
         drawn = terms.part(share)
         if isinstance(drawn, Polynomials) and pool.shared:
-            how = *plan.classes, marks[some], plan.sizes, drawn.weights, drawn.coefficients, drawn.limit
+            how = plan.grouped, plan.edges, marks[some], plan.sizes, drawn.weights, drawn.coefficients, drawn.limit
             kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, some])
             return
         size = max(1, ITEM_VALUES // len(overlaps.width))

@@ -30,7 +30,6 @@ from sotdd.compute.engine import (
     describe_bad_term,
     describe_overflow,
 )
-from sotdd.compute.kernels.quantiles import row_losses
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
@@ -193,38 +192,21 @@ class TorchEngine:
             checks.finish(self)
 
     @torch.no_grad()
-    def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
-        """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
-        try:
-            return verbs.transport_rows(a, b, p)
-        except torch.OutOfMemoryError as error:
-            middle = _halve(len(a), self.device, error)
-            halves = slice(0, middle), slice(middle, None)
-            return torch.cat([self.transport(a[half], b[half], p) for half in halves])
-
-    @torch.no_grad()
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
         """W_p^p (B, P) of every pair of datasets."""
-        if len(pairs) > 1 and fused.available(rows[0]):
-            return fused.transport(rows, pairs, p)
-        return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
+        try:
+            if fused.available(rows[0]):
+                return fused.transport(rows, pairs, p)
+            return torch.stack([verbs.transport_rows(rows[i], rows[j], p) for i, j in pairs], dim=1)
+        except torch.OutOfMemoryError as error:
+            middle = _halve(len(rows[0]), self.device, error)
+            halves = slice(0, middle), slice(middle, None)
+            return torch.cat([self.transports([part[half] for part in rows], pairs, p) for half in halves])
 
     @torch.no_grad()
     def quantiles(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), on the host."""
         return verbs.part_means(rows, edges).cpu().numpy()
-
-    def losses(
-        self, rows: Rows, means: NDArray[np.float32], edges: NDArray[np.float64], smooth: bool
-    ) -> NDArray[np.float64]:
-        """How far each sorted row is from the function of such means, (B, 2), found on the host.
-
-        A walk along two functions, piece by piece, is nothing for a device, and rows are copied faster than sorted.
-        """
-        host, out = rows.cpu().numpy(), np.empty((len(rows), 2))
-        places, lines = np.arange(host.shape[1] + 1) / host.shape[1], [slice(k, k + 1) for k in range(len(host))]
-        self.workers.each(lambda line: row_losses(host[line], places, means[line], edges, smooth, out[line]), lines)
-        return out
 
     @torch.no_grad()
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:

@@ -17,26 +17,31 @@ def wasserstein(a, b, p):
     return float(np.mean(np.abs(long_a - long_b) ** p))
 
 
-def data_point_projections(features, labels, theta, psi, orders, clamp=None):
-    """Definition 4 of the paper for one (θ, ψ, λ)."""
+def data_point_projections(features, labels, theta, psi, orders, clamp=None, phi=None):
+    """Definition 4 of the paper for one (θ, ψ, λ, φ), with φ = θ unless it is given."""
     features = np.asarray(features, np.float64).reshape(len(features), -1)
-    values = np.array([float(np.dot(point, np.asarray(theta, np.float64))) for point in features])
-    values = values if clamp is None else np.clip(values, -clamp, clamp)
+    of_feature, of_label = (
+        np.array([float(np.dot(point, np.asarray(direction, np.float64))) for point in features])
+        for direction in (theta, theta if phi is None else phi)
+    )
+    if clamp is not None:
+        of_feature, of_label = np.clip(of_feature, -clamp, clamp), np.clip(of_label, -clamp, clamp)
     result = []
-    for t, label in zip(values, labels, strict=True):
-        members = values[[other == label for other in labels]]
+    for t, label in zip(of_feature, labels, strict=True):
+        members = of_label[[other == label for other in labels]]
         moments = [np.mean(members**order) / math.factorial(order) for order in map(int, orders)]
         result.append(psi[0] * t + sum(weight * moment for weight, moment in zip(psi[1:], moments, strict=True)))
     return np.array(result)
 
 
-def per_projection(a, b, theta, psi, orders, p, clamp=None):
+def per_projection(a, b, theta, psi, orders, p, clamp=None, phi=None):
     """W_p^p under every projection."""
+    phi = theta if phi is None else phi
     return np.array(
         [
             wasserstein(
-                data_point_projections(*a, theta[i], psi[i], orders[i], clamp),
-                data_point_projections(*b, theta[i], psi[i], orders[i], clamp),
+                data_point_projections(*a, theta[i], psi[i], orders[i], clamp, phi[i]),
+                data_point_projections(*b, theta[i], psi[i], orders[i], clamp, phi[i]),
                 p,
             )
             for i in range(len(theta))
@@ -44,11 +49,12 @@ def per_projection(a, b, theta, psi, orders, p, clamp=None):
     )
 
 
-def draw(rng, n_projections, n_features, n_moments=3):
-    """Explicit projections for both sides of a comparison."""
+def draw(rng, n_projections, n_features, n_moments=3, own=False):
+    """Explicit projections for both sides of a comparison, perhaps with label directions of their own."""
     theta = rng.normal(size=(n_projections, n_features))
     psi = rng.normal(size=(n_projections, n_moments + 1))
     return {
+        **({"phi": draw(rng, n_projections, n_features)["theta"]} if own else {}),
         "theta": theta / np.linalg.norm(theta, axis=1, keepdims=True),
         "psi": psi / np.linalg.norm(psi, axis=1, keepdims=True),
         "orders": rng.integers(1, 6, size=(n_projections, n_moments)),

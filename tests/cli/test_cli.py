@@ -75,6 +75,8 @@ def test_settings_reach_the_library(files, run):
     plain = measured()
     for law in ("moments", "quantiles"):
         assert measured("--label-law", law)["value"] == sotdd.distance("a.npz", "b.npz", label_law=law).value
+    own = sotdd.distance("a.npz", "b.npz", label_directions="own").value
+    assert measured("--label-directions", "own")["value"] == own != plain["value"]
     assert measured("--scale", "none")["value"] == sotdd.distance("a.npz", "b.npz", scale=None).value
     exact = measured("--rel-tol", "0.002")
     assert exact["stderr"] <= 0.002 * exact["value"] < plain["stderr"]

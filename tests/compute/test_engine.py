@@ -34,7 +34,7 @@ def blas_threads():
     ("count", "settings"),
     [
         (513, {}),
-        (500, {"label_law": "paper"}),
+        (500, {"label_law": "paper", "label_directions": "own"}),
         (65, {"tilt": False}),
         (320, {"label_law": "quantiles"}),
     ],

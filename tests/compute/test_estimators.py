@@ -192,6 +192,7 @@ def test_weights_and_costs_make_up_the_plain_mean(pair):
     [
         ({}, "controlled (labels and directions)"),
         ({"label_law": Medians()}, "controlled (directions)"),
+        ({"label_directions": "own"}, "controlled (directions)"),
         ({"directions": sotdd.projections.Hadamard()}, "controlled (labels and directions)"),
         ({"directions": sotdd.projections.Orthogonal()}, "controlled (labels)"),
         ({"directions": sotdd.projections.Convolution((4, 5))}, "controlled (labels)"),

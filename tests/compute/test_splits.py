@@ -51,9 +51,9 @@ def brute_force(a, b, plan, splits, drawn, p):
     return np.stack(columns, axis=1)
 
 
-@pytest.mark.parametrize(("p", "settings"), [(2, {}), (1, {}), (3.5, {}), (2, {"clamp": 0.9})])
-def test_brute_force_in_float64(rng, pair, p, settings):
-    drawn = {**reference.draw(rng, 70, 4), **settings}
+@pytest.mark.parametrize(("p", "clamp", "own"), [(2, None, 0), (1, None, 0), (3.5, None, 0), (2, 0.9, 0), (2, 0.9, 1)])
+def test_brute_force_in_float64(rng, pair, p, clamp, own):
+    drawn = {**reference.draw(rng, 70, 4, own=own), "clamp": clamp}
     data = open_pair(*pair)
     plan = plan_pair(data, 3, 7, p, actual=True)
     expected = brute_force(*pair, plan, range(3), drawn, p)

@@ -55,6 +55,8 @@ SETTINGS = {
     "label law": {"label_law": Medians()},
     "quantiles": {"label_law": "quantiles"},
     "few quantiles": {"label_law": sotdd.projections.ClassQuantiles(5)},
+    "own label directions": {"label_directions": "own"},
+    "own label directions, quantiles": {"label_law": "quantiles", "label_directions": "own"},
     "small chunk": {"chunk": 64},
 }
 
@@ -68,7 +70,9 @@ def test_it_agrees_with_the_cpu_engine(pair, device, settings):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("d", [130, 256, 5000])
-@pytest.mark.parametrize("settings", [{}, {"tilt": True}, {"chunk": 128}, {"label_law": "quantiles"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"tilt": True, "label_directions": "own"}, {"chunk": 128}, {"label_law": "quantiles"}]
+)
 def test_it_agrees_for_structured_directions(rng, device, d, settings):
     datasets = [LabelledData.of((rng.normal(size=(n, d)), rng.integers(0, 4, size=n)), str(n)) for n in (70, 45)]
     ours, theirs = both(datasets, device, directions=sotdd.projections.Hadamard(), **settings)
@@ -181,7 +185,7 @@ def test_means_over_points_agree(pair, scale, at_a_time, monkeypatch):
 
 @pytest.mark.parametrize("label_law", ["moments", "quantiles"])
 def test_rows_by_class_agree(pair, label_law):
-    projections = sotdd.Projections.fit(pair, n_projections=200, label_law=label_law)
+    projections = sotdd.Projections.fit(pair, n_projections=200, label_law=label_law, label_directions="own")
     by_engine = {}
     for engine in (CpuEngine(chunk=64), TorchEngine("cpu", chunk=64)):
         with engine as active:

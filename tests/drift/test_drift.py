@@ -26,7 +26,7 @@ def fitted(rng):
 # ------------------------------------------------------------------ one batch
 
 
-@pytest.mark.parametrize("settings", [{}, {"label_law": "quantiles"}, {"scale": None}])
+@pytest.mark.parametrize("settings", [{}, {"label_law": "quantiles"}, {"scale": None}, {"label_directions": "own"}])
 def test_the_distance_is_that_of_the_raw_data(rng, settings):
     data, batch = sample(rng, 400), sample(rng, 50)
     reference = sotdd.DriftReference.fit(data, **settings)

@@ -29,7 +29,7 @@ def frame(rng, n, shift=0.0, target=0.0):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"seed": 2**70}, {"label_law": "quantiles", "scale": None}, {"with_sketch": True},
+    [{}, {"seed": 2**70, "label_directions": "own"}, {"label_law": "quantiles", "scale": None}, {"with_sketch": True},
      {"label_names": "match", "p": 1}, {"directions": sotdd.projections.Hadamard()}],
     ids=lambda settings: " ".join(settings) or "default",
 )  # fmt: skip

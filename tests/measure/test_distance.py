@@ -47,11 +47,11 @@ def comparison(draw):
     return draw(labelled(n_features)), draw(labelled(n_features))
 
 
-@given(datasets=comparison(), p=st.sampled_from([1, 1.5, 2, 3, 4.25]), seed=st.integers(0, 999))
+@given(datasets=comparison(), p=st.sampled_from([1, 1.5, 2, 3, 4.25]), seed=st.integers(0, 999), own=st.booleans())
 @settings(max_examples=80)
-def test_brute_force_in_float64(datasets, p, seed):
+def test_brute_force_in_float64(datasets, p, seed, own):
     a, b = datasets
-    drawn = reference.draw(np.random.default_rng(seed), 5, a[0].shape[1])
+    drawn = reference.draw(np.random.default_rng(seed), 5, a[0].shape[1], own=own)
     result = sotdd.distance(a, b, p=p, projections=sotdd.Projections.from_arrays(**drawn))
     expected = reference.per_projection(a, b, p=p, **drawn)
     # What float32 can tell apart: values here reach about 100.
@@ -68,27 +68,29 @@ def test_brute_force_where_rows_are_sorted_by_digits(rng, n, m):
     np.testing.assert_allclose(result.per_projection, reference.per_projection(a, b, p=2, **drawn), rtol=1e-4)
 
 
-def test_brute_force_with_clamp(rng):
+@pytest.mark.parametrize("own", [False, True])
+def test_brute_force_with_clamp(rng, own):
     a = rng.normal(size=(40, 5)), rng.integers(0, 3, size=40)
     b = rng.normal(size=(30, 5)), rng.integers(0, 2, size=30)
-    drawn = {**reference.draw(rng, 70, 5), "clamp": 0.8}
+    drawn = {**reference.draw(rng, 70, 5, own=own), "clamp": 0.8}
     result = sotdd.distance(a, b, projections=sotdd.Projections.from_arrays(**drawn))
     np.testing.assert_allclose(result.per_projection, reference.per_projection(a, b, p=2, **drawn), rtol=1e-4)
 
 
-def test_drawn_projections_and_scaling_are_what_the_definition_says(rng):
+@pytest.mark.parametrize("label_directions", ["shared", "own"])
+def test_drawn_projections_and_scaling_are_what_the_definition_says(rng, label_directions):
     """The whole default path: draws, pooled scaler, products, against scaled data and the same draws."""
     a = rng.normal(5, 3, size=(50, 7)), rng.integers(0, 4, size=50)
     b = rng.normal(4, 2, size=(35, 7)), rng.integers(0, 2, size=35)
-    projections = sotdd.Projections.fit([a, b], n_projections=100)
-    block = projections.draw(0, 100)
+    how = {"n_projections": 100, "label_directions": label_directions}
+    block = sotdd.Projections.fit([a, b], **how).draw(0, 100)
     pooled = np.concatenate([a[0], b[0]])
     scale = math.sqrt(pooled.var(axis=0).mean())
 
     def project(data):
         features = (data[0] - pooled.mean(axis=0)) / scale
-        t = features @ block.features.theta.T
-        powers = np.stack([t**k for k in range(block.terms.coefficients.shape[1])], axis=-1)
+        t, u = features @ block.features.theta.T, features @ block.directions[-1].theta.T
+        powers = np.stack([u**k for k in range(block.terms.coefficients.shape[1])], axis=-1)
         values = np.einsum("nlk,lk->nl", powers, block.terms.coefficients)
         for label in set(data[1].tolist()):
             values[data[1] == label] = values[data[1] == label].mean(axis=0)
@@ -96,8 +98,18 @@ def test_drawn_projections_and_scaling_are_what_the_definition_says(rng):
 
     pa, pb = project(a), project(b)
     expected = [reference.wasserstein(pa[:, i], pb[:, i], 2) for i in range(100)]
-    result = sotdd.distance(a, b, n_projections=100)
+    result = sotdd.distance(a, b, **how)
     np.testing.assert_allclose(result.per_projection, expected, rtol=1e-4)
+
+
+def test_label_directions_of_their_own_are_independent_and_even(rng):
+    """θ leans towards the data and carries weights; φ is uniform, whatever θ is."""
+    x = rng.normal(size=(400, 130)) * np.append(20, np.ones(129))
+    block = sotdd.Projections.fit([x], n_projections=2000, label_directions="own").draw(0, 2000)
+    theta, phi = (drawn.theta for drawn in block.directions)
+    assert abs(np.mean(np.sum(theta * phi, axis=1))) < 4 / math.sqrt(2000 * 130)
+    assert np.mean(theta[:, 0] ** 2) > 3 / 130
+    assert np.mean(phi[:, 0] ** 2) == pytest.approx(1 / 130, rel=0.2)
 
 
 # ------------------------------------------------------------------ known answers

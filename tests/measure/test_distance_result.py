@@ -38,8 +38,7 @@ def test_intervals_cover(rng):
 
 def test_interval_is_students(rng):
     w = np.array([1.0, 2.0, 3.0, 6.0])
-    point = sotdd.LabelledData.of([[0.0]])
-    low, high = estimate_distance(point, point, w, 1.0).interval(0.9)
+    low, high = estimate_distance(w, 1.0, n_points=(1, 1), classes=((), ())).interval(0.9)
     expected = stats.t.interval(0.9, 3, loc=3, scale=stats.sem(w))
     np.testing.assert_allclose([low, high], expected)
 

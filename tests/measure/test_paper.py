@@ -18,13 +18,20 @@ def test_the_authors_convolutions(authors, name):
     np.testing.assert_allclose(np.sqrt(found.per_projection), known["w_p2_01"], rtol=1e-4)
 
 
-def test_nothing_is_added_to_the_definition(rng):
+@pytest.mark.parametrize("how", [{}, {"label_directions": "own"}], ids=["Algorithm 1", "definition"])
+def test_nothing_is_added_to_the_definition(rng, how):
     """No scaling, no cut, no controls: the mean over the very projections that its settings draw."""
     a = rng.normal(6, 1, size=(40, 3)), np.arange(40) % 3
     b = rng.normal(7, 1, size=(30, 3)), np.arange(30) % 2
-    found = sotdd.paper(a, b, n_projections=128, n_moments=3, seed=5)
+    found = sotdd.paper(a, b, n_projections=128, n_moments=3, seed=5, **how)
     draws = sotdd.Projections.fit(
-        [a, b], n_projections=128, label_law=sotdd.projections.Moments(3, cut=None), scale=None, seed=5, tilt=False
+        [a, b],
+        n_projections=128,
+        label_law=sotdd.projections.Moments(3, cut=None),
+        scale=None,
+        seed=5,
+        tilt=False,
+        **how,
     )
     same = sotdd.distance(a, b, projections=draws, estimator="plain")
     np.testing.assert_array_equal(found.per_projection, same.per_projection)

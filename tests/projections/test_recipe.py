@@ -70,6 +70,7 @@ def test_fingerprints_tell_settings_apart(rng):
         {"directions": sotdd.projections.Orthogonal()},
         {"directions": sotdd.projections.Convolution((2, 2))},
         {"directions": sotdd.projections.Convolution((2, 2), clamp=None)},
+        {"label_directions": "own"},
         {"scale": None},
         {"scale": sotdd.Scaler(np.zeros(4), 2.0)},
     ]
@@ -83,7 +84,7 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
         arrays = {"theta": [[1.0, 0.0]], "psi": [[0.6, 0.8]], "orders": [[2]], **change}
         return sotdd.Projections.from_arrays(**arrays).fingerprint
 
-    changes = [{"theta": [[0.0, 1.0]]}, {"psi": [[0.8, 0.6]]}, {"orders": [[3]]}, {"clamp": 1}]
+    changes = [{"theta": [[0.0, 1.0]]}, {"psi": [[0.8, 0.6]]}, {"orders": [[3]]}, {"clamp": 1}, {"phi": [[1.0, 0.0]]}]
     marks = [mark(), *(mark(**change) for change in changes)]
     assert len(set(marks)) == len(marks)
 
@@ -97,6 +98,7 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
         ({"orders": [[0]]}, "from 1 to 170"),
         ({"orders": [[1.5]]}, "from 1 to 170"),
         ({"clamp": 0}, "clamp is 0"),
+        ({"phi": [[1.0, 2.0]]}, "phi has shape"),
     ],
 )
 def test_given_arrays_are_checked(change, said):

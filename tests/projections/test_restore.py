@@ -37,7 +37,8 @@ def settings_of(law):
 def numbers(block):
     """All that was drawn of 64 projections."""
     clamp = -1.0 if block.features.clamp is None else block.features.clamp
-    return block.features.theta, [clamp, block.terms.limit], block.terms.weights, block.terms.coefficients
+    theta = [drawn.theta for drawn in block.directions]
+    return theta, [clamp, block.terms.limit], block.terms.weights, block.terms.coefficients
 
 
 def assert_same(one, other):
@@ -51,7 +52,7 @@ def assert_same(one, other):
 def test_a_saved_sketch_opens_as_it_was_and_sketches_more(rng, tmp_path, law):
     x, more = (rng.normal(size=(n, 64)) for n in (50, 40))
     y = rng.integers(3, size=50)
-    original = sotdd.Projections.fit([x], n_projections=128, seed=11, **settings_of(law))
+    original = sotdd.Projections.fit([x], n_projections=128, seed=11, label_directions="own", **settings_of(law))
     made = sotdd.sketch((x, y), original)
     made.save(tmp_path / "a.sotdd")
     found = sotdd.Sketch.load(tmp_path / "a.sotdd")
@@ -61,7 +62,7 @@ def test_a_saved_sketch_opens_as_it_was_and_sketches_more(rng, tmp_path, law):
     assert sotdd.distance(found, more).value == made.distance(expected).value
 
 
-@pytest.mark.parametrize("settings", [{"scale": None}, {"seed": 10**20}])
+@pytest.mark.parametrize("settings", [{"scale": None}, {"seed": 10**20}, {"label_directions": "own"}])
 def test_the_rest_of_a_recipe_comes_back(rng, settings):
     original = sotdd.Projections.fit([rng.normal(size=(30, 5))], n_projections=128, **settings)
     for one in (original, original.from_block(3, 128)):

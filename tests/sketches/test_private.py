@@ -44,11 +44,11 @@ def rows_of(kind, rng, n, d):
 
 @pytest.mark.parametrize("kind", ["normal", "heavy", "huge", "one feature"])
 @pytest.mark.parametrize("d", [1, 6])
-@pytest.mark.parametrize("made", ["fitted", "tilted", "paper"])
+@pytest.mark.parametrize("made", ["fitted", "tilted", "paper", "own"])
 def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
     """And OpenDP says that noise on such changes costs no more than the budget."""
     public = rng.normal(size=(300, d)), rng.integers(4, size=300)
-    settings = {"label_law": "paper"} if made == "paper" else {}
+    settings = {"paper": {"label_law": "paper"}, "own": {"label_directions": "own"}}.get(made, {})
     projections = sotdd.Projections.fit([public], n_projections=80, tilt=made == "tilted", **settings)
     base = ExactCounts(projections, range(4), 2.0 if made == "paper" else 6.0)
     base.add(sotdd.LabelledData.of((rng.normal(size=(40, d)), np.arange(40) % 4)))

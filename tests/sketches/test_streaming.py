@@ -89,6 +89,7 @@ def test_one_point_more_than_are_sorted_changes_nothing(rng, monkeypatch):
         {"directions": sotdd.projections.Orthogonal()},
         {"directions": sotdd.projections.Hadamard()},
         {"scale": None},
+        {"label_directions": "own"},
         "arrays",
     ],
 )

@@ -14,6 +14,7 @@ class Stream(IntEnum):
     """What is drawn. The numbers are part of what a seed means: never change or reuse one."""
 
     DIRECTIONS = 0  # by block of projections
+    LABEL_DIRECTIONS = 1  # of labels, if they have their own, by block
     LABEL_TERMS = 2  # by block
     MORE_LABEL_TERMS = 3  # for the means of controls, by block
     SPLITS = 5  # pooled points dealt to two sides, by split

@@ -245,12 +245,13 @@ class Comparison:
         costs = seen.costs[number] * seen.importance if splits else None
         noise = None if costs is None else NoiseFloor.of(splits[number], costs, p, value)
         known = [halves[side] for side in pair if side in halves]
-        sampling = NoiseFloor.of_halves(known, (first.n_points, second.n_points), p, value)
+        sizes = first.n_points, second.n_points
+        sampling = NoiseFloor.of_halves(known, sizes, p, value)
         remarks = (*seen.remark_on_precision(number), *remark_on_features([first, second], projections))
         return estimate_distance(
-            first, second, seen.costs[number], self._p, weights=seen.weights, known=mean, remarks=remarks,
-            method=method, fingerprint=projections.fingerprint, scaler=projections.scaler, columns=projections.columns,
-            noise=noise, sampling=sampling,
+            seen.costs[number], p, n_points=sizes, classes=(first.classes, second.classes), weights=seen.weights,
+            known=mean, remarks=remarks, method=method, fingerprint=projections.fingerprint, scaler=projections.scaler,
+            columns=projections.columns, noise=noise, sampling=sampling,
         )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from sotdd.compute.estimators import FEWEST_FITTED, Controls
 from sotdd.compute.run import Collector
 from sotdd.projections.directions import Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
-from sotdd.projections.moments import Moments, Polynomials
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -93,11 +93,6 @@ class Lengths:
         light: NDArray[np.bool_] = (orders == 2) | (relative < _LIGHT_TAILS)
         return light
 
-    @property
-    def is_finite(self) -> bool:
-        """Whether all of it is."""
-        return bool(np.isfinite(self.even).all() and np.isfinite(self.between) and np.isfinite(self.mean).all())
-
     def columns(self, values: Doubles, weights: Doubles) -> Doubles:
         """Even moments and variance between classes, less their means over directions, (L, 4); zeros for heavy tails.
 
@@ -138,7 +133,9 @@ class ControlValues:
             places = None if places is None else places.astype(np.float32)
         if places is not None and not np.isfinite(places).all():
             places = None
-        if values is None or lengths is None or not (np.isfinite(values).all() and lengths.is_finite):
+        if values is None or lengths is None:
+            return ControlValues(places, None, None)
+        if not all(np.isfinite(part).all() for part in (values, lengths.even, lengths.between, lengths.mean)):
             return ControlValues(places, None, None)
         return ControlValues(places, values, replace(lengths, mean=lengths.mean.astype(np.float32).astype(np.float64)))
 
@@ -246,7 +243,8 @@ def find_controls(projections: Projections) -> tuple[bool, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws):
         return False, False, None
-    label = type(laws.label) is Moments or isinstance(projections.draw(0, 1).terms, Polynomials)
+    # Terms along directions of their own do not follow from moments of features.
+    label = laws.shared_directions and isinstance(projections.draw(0, 1).terms, Polynomials)
     uniform = isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     dimensions = projections.n_features if uniform else None
     return label or uniform, label, dimensions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -81,6 +82,8 @@ class Pool:
         The engine whose rows these are.
     rows
         (B, N) feature projections, one dataset after another, points in their own order.
+    label_rows
+        What class terms are computed from: these very rows, unless labels have directions of their own.
     terms
         How labels enter.
     cells
@@ -89,8 +92,14 @@ class Pool:
 
     engine: Engine
     rows: Any
+    label_rows: Any
     terms: LabelTerms
     cells: dict[object, Any] = field(default_factory=dict, init=False)
+
+    @property
+    def shared(self) -> bool:
+        """Whether class terms are computed from feature projections."""
+        return self.label_rows is self.rows
 
     def values(self) -> NDArray[np.float32]:
         """The projections (B, N) as an array."""
@@ -104,15 +113,19 @@ class Pool:
 
     def take(self, index: NDArray[np.integer]) -> Pool:
         """Some of the points."""
-        return replace(self, rows=self.engine.take_points(self.rows, index))
+        return self._change(lambda rows: self.engine.take_points(rows, index))
 
     def bring_near(self, deviations: float) -> Pool:
         """The same points, those farther from the median than this many deviations brought that near."""
-        return replace(self, rows=self.engine.bring_near(self.rows, deviations))
+        return self._change(lambda rows: self.engine.bring_near(rows, deviations))
 
     def part(self, some: slice) -> Pool:
         """Some of the projections."""
-        return replace(self, rows=self.rows[some], terms=self.terms.part(some))
+        return replace(self._change(lambda rows: rows[some]), terms=self.terms.part(some))
+
+    def _change(self, change: Callable[[Any], Any]) -> Pool:
+        rows = change(self.rows)
+        return replace(self, rows=rows, label_rows=rows if self.shared else change(self.label_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,26 +139,19 @@ class Projected:
     part, block
         Which projections, and these as drawn.
     rows
-        Of each dataset, its feature projections (B, n), points in their own order.
+        Of each dataset, its projections (B, n) by each of the directions of the block, points in their own order.
     """
 
     engine: Engine
     part: slice
     block: Block
     rows: list[Any]
-    _pools: dict[object, Pool] = field(default_factory=dict)
 
     def pool(self, members: tuple[int, ...], count: int | None = None) -> Pool:
-        """The points of some of the datasets together, under the first ``count`` projections or all.
-
-        Only the last pool is kept for the next call.
-        """
-        kept = self._pools
-        if (members, count) not in kept:
-            kept.clear()
-            rows = self.engine.join_points([self.rows[one][:count] for one in members])
-            kept[members, count] = Pool(self.engine, rows, self.block.terms.part(slice(count)))
-        return kept[members, count]
+        """The points of some of the datasets together, under the first ``count`` projections or all."""
+        parts = zip(*(self.rows[one] for one in members), strict=True)
+        joined = [self.engine.join_points([rows[:count] for rows in part]) for part in parts]
+        return Pool(self.engine, joined[0], joined[-1], self.block.terms.part(slice(count)))
 
 
 # ------------------------------------------------------------------ why a projection came out unusable
@@ -178,3 +184,13 @@ def describe_bad_term(name: str, largest: float, terms: LabelTerms, line: int, p
         f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
         "moments=sotdd.projections.UniformOrders(4)."
     )
+
+
+def refuse_bad_terms(
+    name: str, rows: NDArray[np.float32], terms: NDArray[np.float64], drawn: LabelTerms, start: int
+) -> None:
+    """Refuse class terms (B, C) that rows cannot be shifted by; these rows are what the terms were computed from."""
+    fits = np.abs(terms) < LARGEST_TERM  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits.all(axis=1)))
+        raise describe_bad_term(name, float(np.abs(rows[line]).max()), drawn, line, start + line)

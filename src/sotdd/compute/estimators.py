@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,21 +100,7 @@ class Estimate:
         return 0.0, self.unit ** (1 / p) * self.stderr ** (1 / p)
 
 
-class Compared(Protocol):
-    """What a distance says of each side: a dataset, or a sketch of one."""
-
-    @property
-    def n_points(self) -> int:
-        """How many points there are."""
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The distinct labels."""
-
-
 def estimate_distance(
-    a: Compared,
-    b: Compared,
     per_projection: Doubles,
     p: float,
     *,
@@ -123,7 +109,7 @@ def estimate_distance(
     known: Estimate | None = None,
     remarks: Remarks = (),
     method: str = "s-OTDD",
-    **facts: Any,  # noqa: ANN401  # further attributes of a distance
+    **facts: Any,  # noqa: ANN401  # what else a distance says of the two sides
 ) -> Distance:
     """The root of the mean of W_p^p, and its standard error by the delta method.
 
@@ -138,8 +124,6 @@ def estimate_distance(
         value=value,
         stderr=stderr,
         p=float(p),
-        n_points=(a.n_points, b.n_points),
-        classes=(a.classes, b.classes),
         method=method,
         per_projection=kept,
         remarks=remarks if mean.uncontrolled is None else (*remarks, mean.uncontrolled),

@@ -172,20 +172,15 @@ class Plan:
     @property
     def n_classes(self) -> int:
         """How many classes there are among the points that are split."""
-        return len(self._edges) - 1
+        return len(self.edges) - 1
 
     @kept_property
     def grouped(self) -> Indices:
         """(N,) the points class by class."""
         return np.argsort(self.codes, kind="stable").astype(np.int64)
 
-    @property
-    def classes(self) -> tuple[Indices, Indices]:
-        """The points class by class, and where the classes lie among them."""
-        return self.grouped, self._edges
-
     @kept_property
-    def _edges(self) -> Indices:
+    def edges(self) -> Indices:
         """(C + 1,) where the classes lie among them."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.codes))]).astype(np.int64)
 
@@ -195,7 +190,7 @@ class Plan:
 
         Those at the ends of a class are smaller, as points lie farther apart there. None to go point by point.
         """
-        n_points, offsets = len(self.codes), self._edges if self.labels else self._edges[[0, -1]]
+        n_points, offsets = len(self.codes), self.edges if self.labels else self.edges[[0, -1]]
         count = n_points if self.n_cells is None else max(self.n_cells, n_points // _TOGETHER)
         few = n_points <= max(_EXACT, 2 * count) or count + len(offsets) > np.iinfo(np.uint16).max
         if few or self.border is not None or not set(self.orders) <= {1.0, 2.0}:
@@ -241,14 +236,8 @@ class Plan:
         return self._list_side(marked == 0), self._list_side(marked == 1)
 
     def _list_side(self, chosen: NDArray[np.bool_]) -> Side:
-        counts = np.add.reduceat(chosen, self._edges[:-1], dtype=np.int64)
+        counts = np.add.reduceat(chosen, self.edges[:-1], dtype=np.int64)
         return Side(self.grouped[chosen], np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64))
-
-    def take_points(self, chunk: Projected) -> Pool:
-        """The points that are split, under those projections of a chunk that this plan looks at."""
-        left = self.n_projections - chunk.part.start
-        pool = chunk.pool(self.members, left if left < chunk.part.stop - chunk.part.start else None)
-        return pool if self.index is None else pool.take(self.index)
 
 
 def pool_codes(datasets: Sequence[LabelledData]) -> Indices:
@@ -301,16 +290,17 @@ class Resample(Collector):
     def before_sorting(self, chunk: Projected) -> None:
         """Split the points of all plans that still look."""
         self._weights.append(chunk.block.importance)
-        groups: dict[tuple[int, ...], list[int]] = {}  # plans with the same points, which are pooled once
+        groups: dict[tuple[tuple[int, ...], int], list[int]] = {}  # plans that split the same points, pooled once
         for number, plan in enumerate(self._plans):
-            if chunk.part.start < plan.n_projections:
-                groups.setdefault(plan.members, []).append(number)
-        self._engine.each(lambda numbers: self._split(replace(chunk, _pools={}), numbers), list(groups.values()))
+            left = plan.n_projections - chunk.part.start
+            if left > 0:
+                groups.setdefault((plan.members, left), []).append(number)
+        self._engine.each(lambda group: self._split(chunk.pool(*group[0]), group[1]), list(groups.items()))
 
-    def _split(self, chunk: Projected, numbers: list[int]) -> None:
+    def _split(self, pool: Pool, numbers: list[int]) -> None:
         for number in numbers:
             plan = self._plans[number]
-            points = plan.take_points(chunk)
+            points = pool if plan.index is None else pool.take(plan.index)
             for start in range(0, plan.count, _BATCH):
                 marks = plan.mark_all(range(start, min(start + _BATCH, plan.count)), self._engine.workers.each)
                 self._costs[number].setdefault(start, []).append(self._engine.split_costs(points, plan, marks))

@@ -136,7 +136,7 @@ class DriftReference(Received):
             `sotdd.open_dataset`, goes for batches too.
         p
             The order of transport of the distance; the test judges by 1 and 2.
-        n_projections, n_moments, moments, label_law, directions, scale
+        n_projections, n_moments, moments, label_law, directions, label_directions, scale
             As in `sotdd.test`.
         seed
             Of permutations and samples and, unless ``projections`` are given, of the projections.

@@ -133,7 +133,7 @@ def flow(
         The order of transport. Whatever it is, the flow descends the squared distance.
     n_projections
         How many projections a step sees, each step its own. The distances of the snapshots are by 1,000.
-    n_moments, moments, label_law, directions, scale
+    n_moments, moments, label_law, directions, label_directions, scale
         How datasets are projected, as for `sotdd.distance`. One scaler, learnt at the start,
         serves all steps.
     seed

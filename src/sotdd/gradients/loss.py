@@ -228,10 +228,11 @@ def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     terms = block.terms
     if not isinstance(terms, Polynomials):
         raise SotddError(f"the label law draws {type(terms).__name__}, not polynomials", use={"label_law": "moments"})
-    values = _project(points, block.features)  # (B, n)
+    projected = [_project(points, drawn) for drawn in block.directions]
+    values, of_labels = projected[0], projected[-1]  # (B, n)
     totals = members.sum(0)  # (C,)
     shares = members / totals.where(totals > 0, 1)  # (n, C): of each class, what each point is; none of an empty one
-    class_terms = _evaluate(values.clamp(-terms.limit, terms.limit), terms.coefficients) @ shares  # (B, C)
+    class_terms = _evaluate(of_labels.clamp(-terms.limit, terms.limit), terms.coefficients) @ shares  # (B, C)
     rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values
 

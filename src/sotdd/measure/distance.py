@@ -84,8 +84,8 @@ def distance(
     n_moments, moments, label_law
         How a class enters: "moments" (how many, and by what law their orders are drawn), "quantiles",
         or a label law; see `Projections.fit`.
-    directions
-        The law of directions.
+    directions, label_directions
+        The law of directions; and whether class terms share those of features, or have their own ("own").
     scale
         How features are brought to one scale, by the pooled data: "features", each by its own robust spread;
         "pooled", all by one number; or "auto", which is "features" where columns have names (frames, CSV,
@@ -165,7 +165,7 @@ def paper(
     progress: Progress = None,
     **drawing: Unpack[DrawingSettings],
 ) -> Distance:
-    """Measure s-OTDD as the paper defines it: ``value ** p`` of the result is what its Algorithm 1 returns.
+    """Measure s-OTDD as published: ``value ** p`` of the result is what the paper's Algorithm 1 returns.
 
     A plain mean over independent projections; features as the caller scaled them; moments without a cut. The
     one cut is the authors' own, of convolution projections at ±5. `distance` scales features, cuts moments of
@@ -177,7 +177,7 @@ def paper(
         As in `distance`. Scale features yourself, as the authors do with pictures: moments of order ten of
         values beyond a few units make the number, or overflow.
     p, n_projections, n_moments, moments, directions, seed
-        As in `distance`.
+        As in `distance`; ``label_directions="own"`` for the paper's general definition, with φ independent of θ.
     projections
         Explicit draws, from `Projections.from_arrays`, in place of those settings.
     device, progress

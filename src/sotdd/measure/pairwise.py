@@ -50,7 +50,7 @@ def pairwise(
     datasets
         Datasets by name, or a list of them, named by their numbers; paths name themselves. Some may be
         sketches: the others are then seen through their projections.
-    p, n_projections, n_moments, moments, label_law, directions, scale, seed
+    p, n_projections, n_moments, moments, label_law, directions, label_directions, scale, seed
         As in `distance`.
     projections, estimator, method, device, progress, settings
         As in `distance`.
@@ -116,7 +116,7 @@ def rank(
         A dataset, as in `distance`, or a `Sketch`.
     candidates
         Datasets by name, or a list of them, as in `pairwise`.
-    p, n_projections, n_moments, moments, label_law, directions, scale, seed
+    p, n_projections, n_moments, moments, label_law, directions, label_directions, scale, seed
         As in `distance`.
     projections, estimator, method, noise_floor, device, progress, settings
         As in `pairwise`.

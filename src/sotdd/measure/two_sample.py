@@ -58,7 +58,7 @@ def test(
     n_projections
         How many projections. Time grows with permutations × projections × points. On a processor, neighbouring points
         of a class are counted together if there are more than 2,048 points in all, in the data as in permutations.
-    n_moments, moments, label_law, directions, scale
+    n_moments, moments, label_law, directions, label_directions, scale
         As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
     seed
         Of the permutations and, unless ``projections`` are given, of the projections.

@@ -293,6 +293,11 @@ class Tilted:
             "basis": hashlib.sha256(rounded.tobytes()).hexdigest()[:16],
         }
 
+    @property
+    def even(self) -> Sphere | Hadamard:
+        """The uniform law that this one stands in for."""
+        return Hadamard() if self.structured else Sphere()
+
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | TurnedDirections:
         """Stretch Gaussian vectors, or rows of turns, and bring them to length one."""
         self._check_features(n_features)

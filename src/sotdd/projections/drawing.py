@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_flag, check_law, describe
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_law, describe
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.randomness import check_seed
 from sotdd.inputs.data import LabelledData, same_features
@@ -38,6 +38,7 @@ class DrawingSettings(TypedDict, total=False):
     moments: OrderLaw | Sequence[float] | None
     label_law: LabelChoice | None
     directions: DirectionLaw | None
+    label_directions: Literal["shared", "own"]
     scale: Scale
     seed: int | np.random.Generator
 
@@ -70,6 +71,10 @@ class Drawing:
     )
     directions: DirectionLaw | None = field(
         default=None, metadata=_say("The law of directions; structured ones from 128 features on.")
+    )
+    label_directions: Literal["shared", "own"] = field(
+        default="shared",
+        metadata=_say("The directions of class terms: shared with features, or their own.", "shared", "own"),
     )
     scale: Scale = field(
         default="auto",
@@ -105,7 +110,8 @@ class Drawing:
         if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
         label_law = self.find_label_law(scaler)
-        laws = Laws(n_features, law, label_law, check_seed(self.seed))
+        shared = check_choice(self.label_directions, "label_directions", ("shared", "own")) == "shared"
+        laws = Laws(n_features, law, label_law, check_seed(self.seed), shared_directions=shared)
         columns = next((part.columns for part in data if part.columns is not None), None)
         count = check_count(self.n_projections, "n_projections")
         projections = Projections(n_features, count, laws, scaler, columns)

@@ -49,8 +49,9 @@ class Block:
 
     Attributes
     ----------
-    features
-        How features are projected.
+    directions
+        What points are projected by: θ, and φ too where labels have directions of their own. So features are always
+        projected by the first, and what class terms are computed from by the last.
     terms
         How labels enter.
     draws
@@ -58,7 +59,7 @@ class Block:
         of the label law; None where none were asked for.
     """
 
-    features: Drawn
+    directions: tuple[Drawn, ...]
     terms: LabelTerms
     draws: NDArray[np.float64] | None = None
 
@@ -67,10 +68,14 @@ class Block:
         return len(self.terms.weights)
 
     @property
+    def features(self) -> Drawn:
+        """How features are projected."""
+        return self.directions[0]
+
+    @property
     def importance(self) -> NDArray[np.float64]:
         """(B,) what each projection counts by in a mean; one, unless directions are drawn otherwise."""
-        drawn = self.features
-        importance = drawn.importance if isinstance(drawn, (Directions, TurnedDirections)) else None
+        importance = getattr(self.features, "importance", None)
         return np.ones(len(self)) if importance is None else importance
 
     @property
@@ -80,22 +85,24 @@ class Block:
 
     def freeze(self) -> None:
         """Make directions read-only, in place: they are kept, and handed out again and again."""
-        if isinstance(self.features, Directions):
-            self.features.theta.flags.writeable = False
+        for drawn in self.directions:
+            if isinstance(drawn, Directions):
+                drawn.theta.flags.writeable = False
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""
         if rows.indices(len(self))[:2] == (0, len(self)):
             return self
         draws = None if self.draws is None else self.draws[rows]
-        return Block(_part(self.features, rows), self.terms.part(rows), draws)
+        return Block(tuple(_part(drawn, rows) for drawn in self.directions), self.terms.part(rows), draws)
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
         """Put consecutive blocks together."""
         if len(blocks) == 1:
             return blocks[0]
-        return Block(_join([block.features for block in blocks]), LabelTerms.join([block.terms for block in blocks]))
+        directions = zip(*(block.directions for block in blocks), strict=True)
+        return Block(tuple(map(_join, directions)), LabelTerms.join([block.terms for block in blocks]))
 
     def with_draws(self, further: NDArray[np.float64]) -> Block:
         """The same with further draws of the label law, to which its own are added, in place."""
@@ -112,14 +119,19 @@ class Laws:
     label: LabelLaw
     seed: int
     first_block: int = 0  # where the projections begin
+    shared_directions: bool = True  # whether labels are projected along the directions of features, φ = θ
 
     @serial_blas.hold()
     def blocks(self, first: int, last: int) -> Block:
         """Draw blocks first, …, last - 1 together: each from generators that depend on nothing else."""
-        numbers = self._number(first, last)
+        numbers, law = self._number(first, last), self.directions
+        directions = [self._draw_directions(law, Stream.DIRECTIONS, numbers)]
+        if not self.shared_directions:  # weights are those of θ alone
+            even = law.even if isinstance(law, Tilted) else law
+            directions.append(self._draw_directions(even, Stream.LABEL_DIRECTIONS, numbers))
         if type(self.label) is Moments:  # a law of a user's own may draw otherwise
-            return Block(self._draw_directions(numbers), _draw_terms(self.label, self.seed, numbers))
-        return Block(self._draw_directions(numbers), self._draw_own_terms(Stream.LABEL_TERMS, numbers, BLOCK))
+            return Block(tuple(directions), _draw_terms(self.label, self.seed, numbers))
+        return Block(tuple(directions), self._draw_own_terms(Stream.LABEL_TERMS, numbers, BLOCK))
 
     def draw_further(self, first: int, counted: NDArray[np.float64]) -> None:
         """Add what t and the moments count by in further draws of the label law to zeros, as a `Block` has it.
@@ -156,6 +168,7 @@ class Laws:
             "directions": dict(self.directions.describe()),
             "label": dict(self.label.describe()),
             "seed": self.seed,
+            "shared_directions": self.shared_directions,
             **({"first_block": self.first_block} if self.first_block else {}),
         }
 
@@ -166,32 +179,32 @@ class Laws:
         structured = isinstance(law, Hadamard) or (isinstance(law, Tilted) and law.structured)
         return turn_size(self.n_features) if structured and self.n_features >= FEWEST_FEATURES else None
 
-    def _draw_directions(self, numbers: range) -> Drawn:
-        law, size, d = self.directions, self.turn_size, self.n_features
+    def _draw_directions(self, law: DirectionLaw, stream: Stream, numbers: range) -> Drawn:
+        size, d = self.turn_size, self.n_features
         if size is not None:
             places = [divmod(number * BLOCK, size) for number in numbers]
-            parts = [TurnedDirections(((self._turn(turn), at, at + BLOCK),), d) for turn, at in places]
+            parts = [TurnedDirections(((self._turn(law, stream, turn), at, at + BLOCK),), d) for turn, at in places]
             return TurnedDirections.join(parts)
         if d < FEWEST_FEATURES and type(law) in (Sphere, Hadamard, Tilted):
-            normals = _draw_normals(self.seed, numbers, d).copy()
+            normals = _draw_normals(self.seed, stream, numbers, d).copy()
             drawn = law.lean(normals) if isinstance(law, Tilted) else Directions(unit_rows(normals.reshape(-1, d)))
             return Directions(drawn.theta.astype(np.float32), importance=drawn.importance)
-        generators = _generators(self.seed, Stream.DIRECTIONS, numbers)
+        generators = _generators(self.seed, stream, numbers)
         return _join([check_directions(law.draw(rng, BLOCK, d), law, BLOCK, d) for rng in generators])
 
-    def _turn(self, number: int) -> Turn:
+    def _turn(self, law: DirectionLaw, stream: Stream, number: int) -> Turn:
         """A turn, which the blocks in it share; where threads draw one at the same time, they all take the first."""
-        kept, law = self._turns, self.directions
-        turn = kept.get(number)
+        kept, name = self._turns, (stream, number)
+        turn = kept.get(name)
         if turn is None:
             assert isinstance(law, (Hadamard, Tilted))
-            turn = kept.setdefault(number, law.turn(generator(self.seed, Stream.DIRECTIONS, number), self.n_features))
+            turn = kept.setdefault(name, law.turn(generator(self.seed, stream, number), self.n_features))
             for old in list(kept)[:-_KEPT_TURNS]:
                 kept.pop(old, None)
         return turn
 
     @kept_property
-    def _turns(self) -> dict[int, Turn]:
+    def _turns(self) -> dict[tuple[Stream, int], Turn]:
         return {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -211,9 +224,9 @@ def count_orders(weights: NDArray[np.float64], coefficients: NDArray[np.float64]
 
 
 @lru_cache(maxsize=4)
-def _draw_normals(seed: int, numbers: range, n_features: int) -> NDArray[np.float64]:
+def _draw_normals(seed: int, stream: Stream, numbers: range, n_features: int) -> NDArray[np.float64]:
     """Normal numbers (K, 64, d) that the directions of some blocks are made of."""
-    return np.stack([rng.standard_normal((BLOCK, n_features)) for rng in _generators(seed, Stream.DIRECTIONS, numbers)])
+    return np.stack([rng.standard_normal((BLOCK, n_features)) for rng in _generators(seed, stream, numbers)])
 
 
 @lru_cache(maxsize=4)
@@ -230,7 +243,7 @@ def _generators(seed: int, stream: Stream, numbers: range) -> list[np.random.Gen
 class Arrays:
     """Hands out the rows of explicit arrays."""
 
-    theta: NDArray[np.floating]  # (L, d)
+    directions: tuple[NDArray[np.floating], ...]  # (L, d) each: θ, and φ where labels have their own
     psi: NDArray[np.float64]  # (L, k + 1)
     orders: NDArray[np.int64]  # (L, k)
     clamp: float | None
@@ -239,15 +252,21 @@ class Arrays:
     def blocks(self, first: int, last: int) -> Block:
         """Take out some blocks; the last may be shorter."""
         part = slice(first * BLOCK, last * BLOCK)
-        terms = moment_terms(self.psi[part], self.orders[part], self.cut)
-        return Block(Directions(self.theta[part], self.clamp), terms)
+        directions = tuple(Directions(rows[part], self.clamp) for rows in self.directions)
+        return Block(directions, moment_terms(self.psi[part], self.orders[part], self.cut))
 
     def describe(self) -> Mapping[str, object]:
         """Shapes and cuts; the numbers themselves are hashed with the draws."""
         return {
             "directions": {"law": "given", "clamp": self.clamp},
             "label": {"law": "given moments", "n_moments": self.orders.shape[1], "cut": self.cut},
+            "shared_directions": self.shared_directions,
         }
+
+    @property
+    def shared_directions(self) -> bool:
+        """Whether labels are projected along the directions of features."""
+        return len(self.directions) == 1
 
 
 Source: TypeAlias = Laws | Arrays
@@ -260,7 +279,7 @@ def _part(drawn: Drawn, rows: slice) -> Drawn:
     return lambda points: whole(points)[rows]
 
 
-def _join(parts: list[Drawn]) -> Drawn:
+def _join(parts: Sequence[Drawn]) -> Drawn:
     if len(parts) == 1:
         return parts[0]
     turned = [part for part in parts if isinstance(part, TurnedDirections)]

@@ -18,7 +18,7 @@ from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData, Names
-from sotdd.projections.directions import Directions, Drawn, Hadamard, Law, Sphere, Tilted
+from sotdd.projections.directions import Directions, Drawn, Law, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
@@ -101,6 +101,10 @@ class Projections(Received):
         directions
             The law of directions: `Hadamard` (the default from 128 features on), `Sphere` (the default below),
             `Orthogonal`, `Convolution`, your own.
+        label_directions
+            "shared": one direction serves a point's features and the term of its class, as in the paper's Algorithm 1
+            and its authors' code. "own": terms are computed along directions φ of their own, from the same law without
+            a tilt, as in the paper's definition: twice the products, and no label controls.
         scale
             "pooled": subtract the mean of all points and divide by one scalar so that the average
             projection has variance one. "features": scale every feature by its own robust spread. "auto":
@@ -125,6 +129,7 @@ class Projections(Received):
         theta: ArrayLike,
         psi: ArrayLike,
         orders: ArrayLike,
+        phi: ArrayLike | None = None,
         clamp: float | None = None,
         cut: float | None = None,
     ) -> Projections:
@@ -138,6 +143,8 @@ class Projections(Received):
             (L, k + 1) weights: of the feature, then of each moment.
         orders
             (L, k) moment orders, at least 1.
+        phi
+            (L, d) directions of labels; None for those of ``theta``.
         clamp
             Cut projected values to ±clamp.
         cut
@@ -150,16 +157,20 @@ class Projections(Received):
         >>> sotdd.distance([[0.0], [1.0]], [[2.0], [3.0]], projections=one).value
         2.0
         """
-        directions = _matrix(theta, "theta")
+        given = {"theta": theta} if phi is None else {"theta": theta, "phi": phi}
+        directions = tuple(_matrix(rows, name) for name, rows in given.items())
         weights = _matrix(psi, "psi").astype(np.float64)
         powers = check_orders(_matrix(orders, "orders"))
-        if not len(directions) == len(weights) == len(powers) or weights.shape[1] != powers.shape[1] + 1:
+        shape = directions[0].shape
+        if not shape[0] == len(weights) == len(powers) or weights.shape[1] != powers.shape[1] + 1:
             raise SotddError(
-                f"theta {directions.shape}, psi {weights.shape} and orders {powers.shape} do not fit: expected "
+                f"theta {shape}, psi {weights.shape} and orders {powers.shape} do not fit: expected "
                 "(L, d), (L, k + 1) and (L, k)."
             )
+        if directions[-1].shape != shape:
+            raise SotddError(f"phi has shape {directions[-1].shape} but theta has {shape}: expected the same.")
         source = Arrays(directions, weights, powers, check_limit(clamp, "clamp"), check_limit(cut, "cut"))
-        return cls(directions.shape[1], len(directions), source, None)
+        return cls(shape[1], shape[0], source, None)
 
     @classmethod
     def restore(
@@ -249,10 +260,14 @@ class Projections(Received):
         return self.source.turn_size if isinstance(self.source, Laws) else None
 
     @property
+    def n_directions(self) -> int:
+        """How many directions a projection has: one that features and labels share, or one for each."""
+        return 1 if self.source.shared_directions else 2
+
+    @property
     def weighted(self) -> bool:
         """Whether projections count differently in a mean, as those do that are tilted."""
-        drawn = self._blocks(0, 1).features
-        return isinstance(drawn, (Directions, TurnedDirections)) and drawn.importance is not None
+        return getattr(self._blocks(0, 1).features, "importance", None) is not None
 
     @property
     def tilt(self) -> Tilted | None:
@@ -265,8 +280,7 @@ class Projections(Received):
         laws = self.source
         if not isinstance(laws, Laws) or not isinstance(laws.directions, Tilted):
             return self
-        law = Hadamard() if laws.directions.structured else Sphere()
-        return replace(self, source=replace(laws, directions=law))
+        return replace(self, source=replace(laws, directions=laws.directions.even))
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""
@@ -286,9 +300,7 @@ class Projections(Received):
         promise the same draws in another version of a library. Numbers are rounded, so that machines
         whose last bits differ agree.
         """
-        scaler = None if self.scaler is None else self.scaler.fingerprint()
-        # The constant is part of every fingerprint, and so of the seeds that splits are drawn by.
-        settings = {**self.recipe(), "shared_directions": True, "scaler": scaler}
+        settings = {**self.recipe(), "scaler": None if self.scaler is None else self.scaler.fingerprint()}
         try:
             text = json.dumps(settings, sort_keys=True)
         except TypeError as error:
@@ -303,10 +315,11 @@ class Projections(Received):
     def _sample(self) -> list[NDArray[Any]]:
         """All numbers of explicit arrays; or of the first block drawn, the terms and part of a projection."""
         if isinstance(self.source, Arrays):
-            return [self.source.theta, self.source.psi, self.source.orders]
+            return [*self.source.directions, self.source.psi, self.source.orders]
         block = self._blocks(0, 1)
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
-        numbers = block.terms.weights, block.terms.coefficients, _sample_draw(block.features, probe)
+        drawn = [_sample_draw(directions, probe) for directions in block.directions]
+        numbers = block.terms.weights, block.terms.coefficients, *drawn
         return [np.round(np.asarray(part, np.float64), 5) + 0.0 for part in numbers]  # + 0.0: there is one zero
 
     def check(self, data: LabelledData) -> None:

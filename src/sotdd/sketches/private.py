@@ -275,7 +275,8 @@ class ExactCounts:
         rows = np.nan_to_num(portion.rows).astype(np.float64)
         self._totals[part] += rows.sum(axis=1)
         self._squares[part] += np.einsum("bm,bm->b", rows, rows)
-        values = _evaluate(portion.terms, rows) / self.spreads[part][:, None]
+        of_labels = np.nan_to_num(portion.label_rows).astype(np.float64)
+        values = _evaluate(portion.terms, of_labels) / self.spreads[part][:, None]
         most = _WITHIN * self.max_label * math.sqrt(len(values))
         values *= np.minimum(1.0, most / np.maximum(np.sqrt(np.einsum("bm,bm->m", values, values)), 1e-300))
         steps = np.trunc(values / STEP).astype(np.int64)

@@ -185,10 +185,10 @@ class Sketch(Received):
         if not plain and self.controls is not None and other.controls is not None:
             [controlled] = ControlSides([self.controls, other.controls], self.weights).control([(0, 1)], order)
         result = estimate_distance(
-            self,
-            other,
             per_projection,
             order,
+            n_points=(self.n_points, other.n_points),
+            classes=(self.classes, other.classes),
             fingerprint=self.fingerprint,
             scaler=self.scaler,
             columns=self.columns,

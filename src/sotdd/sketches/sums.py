@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.engine import LARGEST_TERM, Projected, describe_bad_term, describe_overflow
+from sotdd.compute.engine import Projected, describe_overflow, refuse_bad_terms
 from sotdd.compute.run import Collector, run
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
@@ -44,7 +44,9 @@ class Portion:
     part
         Which projections.
     rows
-        (B, m) feature projections of points grouped by class; the caller may overwrite them.
+        (B, m) feature projections of points grouped by class.
+    label_rows
+        (B, m) what class terms are computed from, as in `Pool`.
     classes, offsets
         The classes among these points, and where each begins and ends.
     terms
@@ -55,6 +57,7 @@ class Portion:
 
     part: slice
     rows: NDArray[np.float32]
+    label_rows: NDArray[np.float32]
     classes: tuple[Hashable, ...]
     offsets: NDArray[np.int64]
     terms: LabelTerms
@@ -92,7 +95,8 @@ class _Portions(Collector):
         def hand_on(start: int) -> None:
             some = pool.part(slice(start, start + BLOCK))
             part = slice(chunk.part.start + start, chunk.part.start + start + len(some.rows))
-            self._work(Portion(part, some.rows, self._classes, self._offsets, some.terms, self._before))
+            points = some.rows, some.label_rows, self._classes, self._offsets
+            self._work(Portion(part, *points, some.terms, self._before))
 
         self._engine.workers.each(hand_on, range(0, len(pool.rows), BLOCK))
 
@@ -240,13 +244,9 @@ class TermSums(Sums):
         from sotdd.compute.cpu.rows import sum_classes
 
         assert isinstance(portion.terms, Polynomials)
-        sums = sum_classes(portion.rows, portion.offsets, portion.terms)
+        sums = sum_classes(portion.label_rows, portion.offsets, portion.terms)
         means = sums / np.diff(portion.offsets)
-        fits = (np.abs(means) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
-        if not fits.all():
-            line = int(np.argmin(fits))
-            largest = float(np.abs(portion.rows[line]).max())
-            raise describe_bad_term("stream", largest, portion.terms, line, portion.part.start + line)
+        refuse_bad_terms("stream", portion.label_rows, means, portion.terms, portion.part.start)
         for label, column in zip(portion.classes, sums.T, strict=True):
             self.by_class[label]["sums"][portion.part] += column
 
@@ -263,11 +263,6 @@ class ValueCounts(Sums):
         """Count the values of each class."""
         for index, label in enumerate(portion.classes):
             begin, end = portion.offsets[index : index + 2].tolist()
-            count_rows(self.by_class[label]["values"], portion, begin, end)
-
-
-def count_rows(values: Histograms, portion: Portion, begin: int, end: int) -> None:
-    """Count points begin, …, end - 1 of a portion, or name the projection that is not finite."""
-    line = values.count(portion.part, portion.rows, begin, end)
-    if line >= 0:
-        raise describe_overflow("stream", portion.part.start + line)
+            line = self.by_class[label]["values"].count(portion.part, portion.rows, begin, end)
+            if line >= 0:
+                raise describe_overflow("stream", portion.part.start + line)

@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,29 +199,21 @@ class GroupCounts(Sums):
 
     def gather(self, portion: Portion) -> None:
         """Deal some points out, and count them; only the first projections matter."""
-        if portion.part.start:
-            return
-        rng = generator(make_seed(self._projections), Stream.STREAM_GROUPS, portion.before)
-        drawn = np.asarray(rng.integers(GROUPS, size=portion.rows.shape[1]))
-        for number, label in enumerate(portion.classes):
-            begin, end = portion.offsets[number : number + 2].tolist()
-            order = begin + np.argsort(drawn[begin:end], kind="stable")
-            sizes = np.bincount(drawn[begin:end], minlength=GROUPS)
-            edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            self._count(self.by_class[label], np.take(portion.rows, order, axis=1), edges, portion)
-
-    def _count(
-        self, totals: dict[str, Any], rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion
-    ) -> None:
-        """Count the points of one class, which lie group after group."""
         from sotdd.compute.cpu.rows import sum_classes
 
+        if portion.part.start:
+            return
         assert isinstance(portion.terms, Polynomials)
-        for group, (first, last) in enumerate(pairwise(edges.tolist())):
-            if first < last:
-                totals[str(group)].count(portion.part, rows, first, last)
-                members = np.ascontiguousarray(rows[:, first:last])
-                totals["terms"][group] += sum_classes(members, np.array([0, last - first]), portion.terms)[:, 0]
+        rng = generator(make_seed(self._projections), Stream.STREAM_GROUPS, portion.before)
+        drawn = np.asarray(rng.integers(GROUPS, size=portion.rows.shape[1]))
+        for label, (begin, end) in zip(portion.classes, pairwise(portion.offsets.tolist()), strict=True):
+            totals = self.by_class[label]
+            for group in range(GROUPS):
+                index = begin + np.flatnonzero(drawn[begin:end] == group)
+                if index.size:
+                    rows, label_rows = (part[:, index] for part in (portion.rows, portion.label_rows))
+                    totals[str(group)].count(portion.part, rows, 0, index.size)
+                    totals["terms"][group] += sum_classes(label_rows, np.array([0, index.size]), portion.terms)[:, 0]
 
     def find_halves(self) -> Halves | None:
         """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""

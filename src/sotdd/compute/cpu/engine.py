@@ -37,17 +37,16 @@ from sotdd.compute.cpu.rows import (
 )
 from sotdd.compute.cpu.splits import split_costs
 from sotdd.compute.engine import (
-    LARGEST_TERM,
     Pool,
     Projected,
     Seen,
     Sorted,
-    describe_bad_term,
     describe_overflow,
+    refuse_bad_terms,
 )
 from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
-from sotdd.compute.kernels.quantiles import part_means, row_losses
+from sotdd.compute.kernels.quantiles import part_means
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.inputs.data import cut_range
 from sotdd.projections.directions import Directions, Drawn
@@ -107,17 +106,17 @@ class CpuEngine:
         feature projections until the call returns.
         """
         tile, chunk = fit_chunk(datasets, projections, self._chunk)
-        layouts = lay_out(datasets, chunk, moments)
+        layouts = lay_out(datasets, chunk, projections.n_directions, moments)
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
         drawn, means = Draws(self.workers, projections, draws), list[Doubles]()
         for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
             here = slice(start, start + len(block))
-            means += self._project(layouts, here, block.features, projections.scaler, tile, moments and not means)
-            rows = [layout.rows[: len(block)] for layout in layouts]
+            rows = [layout.rows[:, : len(block)] for layout in layouts]
+            means += self._project(layouts, rows, block, projections.scaler, tile, moments and not means)
             if before_sorting is not None:
                 before_sorting(Projected(self, here, block, rows))
-            yield self._sort(layouts, here, block, means) if sort else Sorted(here, rows, block, [], [], [], [])
+            yield self._sort(layouts, here, block, means) if sort else Sorted(here, [], block, [], [], [], [])
 
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
         """W_p^p (B, P) of every pair of datasets: threads take a pair each, or some rows where there is one pair."""
@@ -145,13 +144,6 @@ class CpuEngine:
         out = np.empty((len(rows), len(edges) - 1), np.float32)
         places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _cut_rows(len(rows), rows.shape[1])
         self.workers.each(lambda part: part_means(rows[part], places, edges, out[part]), parts)
-        return out
-
-    def losses(self, rows: Rows, means: Rows, edges: Doubles, smooth: bool) -> Doubles:
-        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
-        out = np.empty((len(rows), 2))
-        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _cut_rows(len(rows), rows.shape[1])
-        self.workers.each(lambda part: row_losses(rows[part], places, means[part], edges, smooth, out[part]), parts)
         return out
 
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
@@ -213,7 +205,7 @@ class CpuEngine:
             for part in _cut_rows(len(block), layout.data.n_points, min(values, _MOST_VALUES))
         ]
         self.workers.each(lambda item: _finish(*item, block, further, here.start), parts)
-        rows = [layout.rows[: len(block)] for layout in layouts]
+        rows = [layout.rows[0, : len(block)] for layout in layouts]
         for layout, seen, found in zip(layouts, rows, terms, strict=True):
             _refuse_lost_rows(layout, seen, found, block.terms, here.start)
         controlled = [[one for one in found if len(one)] for found in (places, controls)]
@@ -224,28 +216,25 @@ class CpuEngine:
         return max(least, -(-total // (_ITEMS * self.workers.count)))
 
     def _project(
-        self, layouts: list[Layout], here: slice, drawn: Drawn, scaler: Scaler | None, tile: int, summed: bool
+        self, layouts: list[Layout], rows: list[Rows], block: Block, scaler: Scaler | None, tile: int, summed: bool
     ) -> list[Doubles]:
-        """Fill the rows of every dataset with feature projections, in the order of its points.
+        """Fill the rows of every dataset with projections by all directions, in the order of its points.
 
         Where they are to be ``summed``, returns the means of points that `Sorted` has.
         """
-        if isinstance(drawn, Directions):
-            with np.errstate(over="ignore"):  # found, and explained, where rows are checked
-                drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        rows, shares = [layout.rows[: here.stop - here.start] for layout in layouts], _list_shares(layouts, summed)
+        directions, shares = [_make_plain(drawn) for drawn in block.directions], _list_shares(layouts, summed)
 
         def work(share: _Share) -> PointSums | None:
             number, blocks, projected, summed = share
             data = layouts[number].data
             spare = np.empty((blocks[0].stop - blocks[0].start, data.n_features), np.float32)
             sums = PointSums(data) if summed else None
-            for block in blocks:
-                points = scale_rows(data.rows(block), scaler, data.name, spare)
-                if projected:
-                    project(points, drawn, tile, rows[number], block)
+            for some in blocks:
+                points = scale_rows(data.rows(some), scaler, data.name, spare)
+                for drawn, out in zip(directions, rows[number], strict=True) if projected else ():
+                    project(points, drawn, tile, out, some)
                 if sums is not None:
-                    sums.add(points, block)
+                    sums.add(points, some)
             return sums
 
         made = [(share[0], sums) for share, sums in zip(shares, self.workers.each(work, shares), strict=True) if sums]
@@ -256,6 +245,15 @@ class CpuEngine:
 
 
 # ------------------------------------------------------------------ the verbs, on what one thread takes
+
+
+def _make_plain(drawn: Drawn) -> Drawn:
+    """Directions as products take them."""
+    if not isinstance(drawn, Directions):
+        return drawn
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
+        return Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
+
 
 # Some points of a dataset: its number, blocks of them, whether they are projected, and whether they are summed.
 _Share: TypeAlias = tuple[int, list[slice], bool, bool]
@@ -284,9 +282,9 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
 
     Polynomials are done in two calls of compiled loops: a thread waits for the interpreter after each.
     """
-    rows, (terms, places, values), drawn = layout.rows[part], made, block.terms
-    n, many = rows.shape[1], terms.shape[1] >= _MANY_CLASSES and not layout.moments
-    fused = isinstance(drawn, Polynomials) and not (many and n <= _FEW_POINTS * terms.shape[1])
+    rows, label_rows, (terms, places, values), drawn = layout.rows[0, part], layout.rows[-1, part], made, block.terms
+    n, many, own = rows.shape[1], terms.shape[1] >= _MANY_CLASSES and not layout.moments, len(layout.rows) > 1
+    fused = isinstance(drawn, Polynomials) and not own and not (many and n <= _FEW_POINTS * terms.shape[1])
     spare = [np.empty(size) for size in (n, 90, 15, 9 * moment_kernels.ROOM)]
     moment_kernels.group_rows(
         rows, layout.order, layout.offsets.view(np.uint64), drawn.limit, further[part], drawn.weights[part],
@@ -295,8 +293,10 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
     )  # fmt: skip
     if not fused:
         drawn = drawn.part(part)
-        terms[...] = find_class_terms(rows, layout.offsets, drawn)
-        _refuse_bad_terms(layout, rows, terms, drawn, start + part.start)
+        if own:
+            label_rows[...] = label_rows[:, layout.order]
+        terms[...] = find_class_terms(label_rows, layout.offsets, drawn)
+        refuse_bad_terms(layout.data.name, label_rows, terms, drawn, start + part.start)
         kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
     if layout.by_class:
         sort_classes(rows, layout.offsets)
@@ -306,16 +306,8 @@ def _finish(layout: Layout, part: slice, made: list[Doubles], block: Block, furt
 
 def _refuse_lost_rows(layout: Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:
     """Refuse rows, now sorted, that are not finite; sorted values carry that at their ends."""
-    _refuse_bad_terms(layout, rows, terms, drawn, start)
+    refuse_bad_terms(layout.data.name, rows, terms, drawn, start)
     edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
     finite = np.isfinite(rows[:, [*edges[:-1], *(edges[1:] - 1)]])
     if not finite.all():
         raise describe_overflow(layout.data.name, start + int(np.argmin(finite.all(axis=1))))
-
-
-def _refuse_bad_terms(layout: Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:
-    """Refuse class terms that rows cannot be shifted by; these rows are still as they were."""
-    fits = np.abs(terms) < LARGEST_TERM  # NaN is not smaller than anything
-    if not fits.all():
-        line = int(np.argmin(fits.all(axis=1)))
-        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), drawn, line, start + line)

@@ -123,30 +123,26 @@ class Layout:
     data: LabelledData
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     order: NDArray[np.int64]  # (n,) the points class by class
-    rows: Rows  # (chunk, n) the chunk's projections of it
+    rows: Rows  # (1 or 2, chunk, n) the chunk's projections of it, by each of the directions of a block
     moments: bool  # whether those of classes are wanted, which controls are made of
     by_class: bool  # whether each class is sorted on its own
     twin: int | None  # an earlier dataset with the same features, if there is one
 
 
-def lay_out(datasets: Sequence[Seen], chunk: int, moments: bool) -> list[Layout]:
+def lay_out(datasets: Sequence[Seen], chunk: int, n_directions: int, moments: bool) -> list[Layout]:
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
     whole = [(seen.data, True) if isinstance(seen, ByClass) else (seen, False) for seen in datasets]
     # One piece of memory, large enough for large pages: threads wait for each other where they get new ones.
-    memory, used = empty_lines(chunk * sum(data.n_points for data, _ in whole)), 0
+    memory, used = empty_lines(n_directions * chunk * sum(data.n_points for data, _ in whole)), 0
     for data, by_class in whole:
-        rows = memory[used : used + chunk * data.n_points].reshape(chunk, data.n_points)
+        size = n_directions * chunk * data.n_points
+        rows = memory[used : used + size].reshape(n_directions, chunk, data.n_points)
         used += rows.size
-        twin = _find_twin(data, [layout.data for layout in layouts])
+        same = (layout.data.features is data.features for layout in layouts)
+        twin = next((number for number, found in enumerate(same) if found), None)
         layouts.append(Layout(data, data.offsets, data.group(), rows, moments and not by_class, by_class, twin))
     return layouts
-
-
-def _find_twin(data: LabelledData, earlier: Sequence[LabelledData]) -> int | None:
-    """The first of the earlier datasets that has the same features."""
-    same = (other.features is data.features for other in earlier)
-    return next((number for number, found in enumerate(same) if found), None)
 
 
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | None) -> tuple[int, int]:
@@ -154,7 +150,7 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
     whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
     # Points of twins are projected once, and products depend on nothing else.
     distinct = {id(data.features): data.n_points for data in whole}
-    n_points, size = max(1, sum(distinct.values())), projections.turn_size
+    n_points, size = max(1, projections.n_directions * sum(distinct.values())), projections.turn_size
     by_rows, by_draws = _TILE_BYTES // (4 * n_points), _DRAW_BYTES // (8 * projections.n_features * _TILES)
     tile = max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
     few = 8 * _TILES * tile * n_points <= _TILES * _TILE_BYTES
@@ -163,7 +159,7 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | 
         fitting = _TILES * _TILE_BYTES // (4 * n_points)
         chunk = max(chunk, min(size, 1 << max(BLOCK, fitting).bit_length() - 1))
     chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
-    together = sum(data.n_points for data in whole)
+    together = projections.n_directions * sum(data.n_points for data in whole)
     while chunk > tile and 4 * chunk * together > _CHUNK_BYTES:  # as where a dataset is seen in several ways
         chunk = max(tile, chunk // 2 // tile * tile)
     return tile, chunk

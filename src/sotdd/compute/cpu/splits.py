@@ -17,7 +17,7 @@ from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.rows import Overlaps, transport_rows
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.inputs.data import cut_range
-from sotdd.projections.moments import LabelTerms, Polynomials
+from sotdd.projections.moments import Polynomials
 
 
 def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArray[np.float64]:
@@ -27,7 +27,8 @@ def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArr
     """
     costs, terms, orders = np.empty((len(pool.rows), len(marks), len(plan.orders))), pool.terms, np.array(plan.orders)
     parts = _share_rows(len(pool.rows), 4 * workers.free if workers.free > 1 else 1)
-    if plan.cells is not None and (isinstance(terms, Polynomials) or not plan.labels):
+    by_cells = isinstance(terms, Polynomials) and pool.shared  # those of features, which class terms need too
+    if plan.cells is not None and (by_cells or not plan.labels):
         _split_cells(pool, plan, marks, parts, workers, costs)
         return costs
     overlaps = Overlaps.of(*plan.sizes)
@@ -35,14 +36,14 @@ def split_costs(pool: Pool, plan: Plan, marks: Marks, workers: Workers) -> NDArr
     def work(item: tuple[slice, slice]) -> None:
         some, share = item
         drawn = terms.part(share)
-        if isinstance(drawn, Polynomials):
-            how = *plan.classes, marks[some], plan.sizes, drawn.weights, drawn.coefficients, drawn.limit
+        if isinstance(drawn, Polynomials) and pool.shared:
+            how = plan.grouped, plan.edges, marks[some], plan.sizes, drawn.weights, drawn.coefficients, drawn.limit
             kernels.split_rows(pool.rows[share], *how, *overlaps, orders, costs[share, some])
             return
         size = max(1, ITEM_VALUES // len(overlaps.width))
         for at, start in product(range(some.start, some.stop), range(share.start, share.stop, size)):
             part = slice(start, min(start + size, share.stop))
-            a, b = (_sort_side(pool.rows[part], side, terms.part(part)) for side in plan.list_sides(marks[at]))
+            a, b = (_sort_side(pool.part(part), side) for side in plan.list_sides(marks[at]))
             for column, p in enumerate(plan.orders):
                 costs[part, at, column] = transport_rows(a, b, p, overlaps)
 
@@ -83,10 +84,11 @@ def _split_cells(
     workers.each(work, parts)
 
 
-def _sort_side(source: Rows, side: Side, terms: LabelTerms) -> Rows:
+def _sort_side(pool: Pool, side: Side) -> Rows:
     """Sorted data point projections of the points of one side."""
-    rows = np.take(source, side.index, axis=1)
-    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
+    taken, terms = pool.take(side.index), pool.terms
+    rows: Rows = taken.rows
+    kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(taken.label_rows, side.offsets, terms))
     sort_rows(rows)
     return rows
 

@@ -30,7 +30,6 @@ from sotdd.compute.engine import (
     describe_bad_term,
     describe_overflow,
 )
-from sotdd.compute.kernels.quantiles import row_losses
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
@@ -103,7 +102,7 @@ class _Checks:
             rows_fit = np.isfinite(ends.numpy()).all(axis=1)
             if not terms_fit.all():
                 line = int(np.argmin(terms_fit))
-                largest = engine.find_largest(layout, self._block.part(slice(line, line + 1)), self._start + line)
+                largest = engine.find_largest(layout, self._block.part(slice(line, line + 1)))
                 raise describe_bad_term(layout.data.name, largest, self._block.terms, line, self._start + line)
             if not rows_fit.all():
                 raise describe_overflow(layout.data.name, self._start + int(np.argmin(rows_fit)))
@@ -169,7 +168,7 @@ class TorchEngine:
                 try:
                     drawn = Uploaded.of(part, self.device)
                     seen = None if before_sorting is None else Projected(self, here, part, [])
-                    found = [self._see(layout, drawn, here, moments, seen, sort) for layout in layouts]
+                    found = [self._see(layout, drawn, moments, seen, sort) for layout in layouts]
                 except torch.OutOfMemoryError as error:
                     size = _halve(size, self.device, error)
                     continue
@@ -193,38 +192,21 @@ class TorchEngine:
             checks.finish(self)
 
     @torch.no_grad()
-    def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
-        """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
-        try:
-            return verbs.transport_rows(a, b, p)
-        except torch.OutOfMemoryError as error:
-            middle = _halve(len(a), self.device, error)
-            halves = slice(0, middle), slice(middle, None)
-            return torch.cat([self.transport(a[half], b[half], p) for half in halves])
-
-    @torch.no_grad()
     def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
         """W_p^p (B, P) of every pair of datasets."""
-        if len(pairs) > 1 and fused.available(rows[0]):
-            return fused.transport(rows, pairs, p)
-        return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
+        try:
+            if fused.available(rows[0]):
+                return fused.transport(rows, pairs, p)
+            return torch.stack([verbs.transport_rows(rows[i], rows[j], p) for i, j in pairs], dim=1)
+        except torch.OutOfMemoryError as error:
+            middle = _halve(len(rows[0]), self.device, error)
+            halves = slice(0, middle), slice(middle, None)
+            return torch.cat([self.transports([part[half] for part in rows], pairs, p) for half in halves])
 
     @torch.no_grad()
     def quantiles(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), on the host."""
         return verbs.part_means(rows, edges).cpu().numpy()
-
-    def losses(
-        self, rows: Rows, means: NDArray[np.float32], edges: NDArray[np.float64], smooth: bool
-    ) -> NDArray[np.float64]:
-        """How far each sorted row is from the function of such means, (B, 2), found on the host.
-
-        A walk along two functions, piece by piece, is nothing for a device, and rows are copied faster than sorted.
-        """
-        host, out = rows.cpu().numpy(), np.empty((len(rows), 2))
-        places, lines = np.arange(host.shape[1] + 1) / host.shape[1], [slice(k, k + 1) for k in range(len(host))]
-        self.workers.each(lambda line: row_losses(host[line], places, means[line], edges, smooth, out[line]), lines)
-        return out
 
     @torch.no_grad()
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
@@ -286,18 +268,20 @@ class TorchEngine:
     # ------------------------------------------------------------------ one chunk
 
     def _see(
-        self, layout: Layout, drawn: Uploaded, here: slice, moments: bool, seen: Projected | None, sort: bool
+        self, layout: Layout, drawn: Uploaded, moments: bool, seen: Projected | None, sort: bool
     ) -> SortedRows | None:
         """Begin to project one dataset, and to sort it; the device works on while the next is prepared."""
-        rows = self._project(layout, drawn, here)
+        projected, at = self._project(layout, drawn), layout.position
+        rows, label_rows = projected[0], projected[-1]
         if seen is not None:
-            seen.rows.append(rows.clone() if layout.position is None else rows.index_select(1, layout.position))
+            seen.rows.append([some.clone() if at is None else some.index_select(1, at) for some in projected])
         if not sort:
             return None
         wanted = moments and not layout.by_class
         how = layout.classes.edges, drawn.block.terms.limit, drawn.draws
         controls = verbs.place_labels(rows, *how) if wanted else ()
-        terms = verbs.find_class_terms(rows, layout.classes, drawn.terms)
+        terms = verbs.find_class_terms(label_rows, layout.classes, drawn.terms)
+        del projected, label_rows
         largest = torch.linalg.vector_norm(terms, math.inf, dim=1)
         verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
         rows = verbs.sort_classes(rows, layout.classes) if layout.by_class else verbs.sort(rows)
@@ -309,25 +293,29 @@ class TorchEngine:
             ends = rows[:, :: max(1, rows.shape[1] - 1)]
         return SortedRows(layout, rows, terms, largest, ends, controls)
 
-    def find_largest(self, layout: Layout, block: Block, number: int) -> float:
-        """The largest |t| of a dataset under one projection, to explain terms that cannot be used."""
-        return float(self._project(layout, Uploaded.of(block, self.device), slice(number, number + 1)).abs().max())
+    def find_largest(self, layout: Layout, block: Block) -> float:
+        """The largest value of a dataset that class terms are made of, to explain terms that cannot be used."""
+        return float(self._project(layout, Uploaded.of(block, self.device))[-1].abs().max())
 
-    def _project(self, layout: Layout, drawn: Uploaded, here: slice) -> Rows:
-        """Feature projections (B, n) of grouped points."""
-        data, directions = layout.data, drawn.block.features
+    def _project(self, layout: Layout, drawn: Uploaded) -> list[Rows]:
+        """Projections (B, n) of grouped points by each of the directions."""
+        data, ways = layout.data, list(zip(drawn.block.directions, drawn.along, strict=True))
         if layout.points is not None:
-            points = stretch_points(layout.points, directions, layout.kept)
-            rows = verbs.project(points, drawn.theta, directions)
+            projected = [
+                verbs.project(stretch_points(layout.points, directions, layout.kept), along, directions)
+                for directions, along in ways
+            ]
         else:
-            rows = torch.empty((len(drawn.block), data.n_points), device=self.device)
+            projected = [torch.empty((len(drawn.block), data.n_points), device=self.device) for _ in ways]
             for part in verbs.cut_rows(data):
                 points = scale_points(data, part, layout.affine, self.device)
                 at = part if layout.position is None else layout.position[part]
-                rows[:, at] = verbs.project(stretch_points(points, directions, {}), drawn.theta, directions)
-        if isinstance(directions, Directions) and directions.clamp is not None:
-            rows.clamp_(-directions.clamp, directions.clamp)
-        return rows
+                for rows, (directions, along) in zip(projected, ways, strict=True):
+                    rows[:, at] = verbs.project(stretch_points(points, directions, {}), along, directions)
+        for rows, (directions, _) in zip(projected, ways, strict=True):
+            if isinstance(directions, Directions) and directions.clamp is not None:
+                rows.clamp_(-directions.clamp, directions.clamp)
+        return projected
 
 
 def _find_first(projections: Projections, chunk: int | None) -> int:

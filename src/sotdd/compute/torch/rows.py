@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise as neighbours
@@ -261,8 +262,10 @@ def _sort_sides(pool: Pool, sides: Sequence[Side], terms: Terms | None) -> Rows:
     )
     rows = pool.rows.index_select(1, index)
     if terms is not None:
-        classes = Classes.of(offsets, edges)
-        shift_rows(rows, classes.codes, terms.weights, find_class_terms(rows, classes, terms))
+        classes, label_rows = Classes.of(offsets, edges), rows
+        if not pool.shared:
+            label_rows = pool.label_rows.index_select(1, index)
+        shift_rows(rows, classes.codes, terms.weights, find_class_terms(label_rows, classes, terms))
     return sort(rows.view(len(rows) * count, n))
 
 
@@ -276,11 +279,10 @@ def check_device(device: str | torch.device) -> torch.device:
     """A torch device that is there, or an error."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
+    chosen = None
+    with suppress(RuntimeError, TypeError, ValueError):
         chosen = torch.device(device)
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
-    if chosen.type not in ("cpu", "cuda"):
+    if chosen is None or chosen.type not in ("cpu", "cuda"):
         raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.")
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if chosen.type == "cuda" and (chosen.index or 0) >= found:

@@ -46,15 +46,15 @@ class Uploaded:
     """Some projections on the device."""
 
     block: Block
-    theta: Along | None  # None for a map of the user's own
+    along: list[Along | None]  # each of its directions; None for a map of the user's own
     terms: Terms
     draws: torch.Tensor  # (B, 10, J) what moments count by
 
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
-        theta, terms = _upload_directions(block.features, device), Terms.of(block.terms, device)
-        return cls(block, theta, terms, copy_array(block.further, np.float64, device))
+        along, terms = [_upload_directions(drawn, device) for drawn in block.directions], Terms.of(block.terms, device)
+        return cls(block, along, terms, copy_array(block.further, np.float64, device))
 
 
 def _upload_directions(drawn: Drawn, device: torch.device) -> Along | None:
@@ -184,13 +184,13 @@ def free_bytes(device: torch.device) -> int:
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.device) -> int:
     """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
     sizes = [seen.data.n_points if isinstance(seen, ByClass) else seen.n_points for seen in datasets] or [1]
-    per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
+    per_projection = 4 * sum(sizes) + (_WORK_BYTES + 4 * (projections.n_directions - 1)) * max(sizes)
     fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
     turn_size = projections.turn_size
     if turn_size is not None:  # projections of a turn share most of their work
         largest = max(_LARGEST_CHUNK, turn_size)
         return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
-    fitting = min(fitting, _DRAWN_BYTES // (DRAWN_AHEAD * 4 * projections.n_features))
+    fitting = min(fitting, _DRAWN_BYTES // (DRAWN_AHEAD * 4 * projections.n_directions * projections.n_features))
     return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
 
 

@@ -109,15 +109,9 @@ class CatalogRecipe:
         unit = float(np.linalg.norm(centre)) or 1.0
         whole = len(centre) == sketch.n_projections * self.n_quantiles
         sums = sketch.vector(None if whole else SUMS, n_quantiles=self.n_quantiles) - centre
-        noise = find_noise(sketch)
-        return sums / unit, None if noise is None else noise / unit**2, 1 / sketch.n_points
+        floor = find_floor([(sketch.n_points, sketch.halves)], 2, (2, 2))  # noise adds it times 1/n + 1/m
+        return sums / unit, None if floor is None else floor.power / unit**2, 1 / sketch.n_points
 
 
 def _round(numbers: list[float]) -> Vector:
     return np.clip(np.array(numbers, np.float64), -_LARGEST, _LARGEST).astype(np.float32)
-
-
-def find_noise(sketch: Sketch) -> float | None:
-    """Sampling noise adds this times 1/n + 1/m to a squared distance, by the halves of a sketch; None without them."""
-    floor = find_floor([(sketch.n_points, sketch.halves)], 2, (2, 2))
-    return None if floor is None else floor.power

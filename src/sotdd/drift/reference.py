@@ -148,7 +148,7 @@ class DriftReference(Received):
         device
             As in `sotdd.distance`.
         """
-        how = Permuting.of(p, 1, "combined", label_names, max_points)
+        how = Permuting(p, 1, "combined", label_names, max_points)
         reading, drawn = split_reading(drawing)
         seed, settings = split_seed(drawn, projections)
         opened = open_dataset(data, name="reference", **reading)
@@ -249,7 +249,7 @@ class DriftReference(Received):
         progress
             True for a bar, or a function of (done, total).
         """
-        how = Permuting.of(self.p, n_permutations, "combined", self.label_names, max_points, level)
+        how = Permuting(self.p, n_permutations, "combined", self.label_names, max_points, level)
         number = self.seed if seed is None else check_seed(seed)
         data = self.open_batch(batch, **({} if isinstance(batch, LabelledData) else {"max_points": how.max_points}))
         pair = self._put_beside(data)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame
 from sotdd.basics.text import align_rows, json_number, say_count, show
-from sotdd.measure.columns import NAMED, RARE, Key, Kind
+from sotdd.measure.columns import NAMED, RARE, Kind
 from sotdd.measure.permutations import Permutations
 from sotdd.measure.relations import ALL, CLASSES, PAIRS, WITHIN, are_apart, correlate
 from sotdd.measure.words import Aspect, Bars, describe_change, draw_bars, say_farthest, say_mean
@@ -269,11 +269,11 @@ def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
     differences, columns = measured.differences, measured.columns
     p_values = differences.find_p_values(NAMED, RARE).tolist()
     aspects: list[dict[Aspect, tuple[float, float]]] = [{} for _ in columns]
-    found = zip(differences.keys, differences.families, differences.found.tolist(), p_values, strict=True)
+    found = zip(differences.keys, differences.families, differences.found, p_values, strict=True)
     for key, families, size, p_value in found:
         if NAMED in families:
-            place, aspect, value = cast("Key", key)
-            aspects[place][aspect, value] = p_value, size
+            place, *aspect = key
+            aspects[place][tuple(aspect)] = p_value, size
     changes: list[ColumnChange] = []
     for column, own in sorted(zip(columns, aspects, strict=True), key=lambda one: _find_clearest(one[1])):
         order = sorted(own, key=lambda aspect: (own[aspect][0], -own[aspect][1]))
@@ -338,4 +338,4 @@ def _list_clearest(measured: Permutations, level: float, *families: str) -> list
     own = [place for place, names in enumerate(differences.families) if {*families} & {*names}]
     own.sort(key=lambda place: (p_values[place], -differences.found[place]))
     chosen = [place for place in own if p_values[place] <= level] or own[:1]
-    return [(differences.keys[place], float(p_values[place])) for place in chosen]  # type: ignore[misc]  # numbers, as made
+    return [(differences.keys[place], float(p_values[place])) for place in chosen]

@@ -8,7 +8,7 @@ none of it, which is what makes the test exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,12 +19,10 @@ from scipy.special import ndtri
 from sotdd.basics.text import json_label
 from sotdd.compute.resampling import Each
 from sotdd.inputs.data import IS_MISSING, MISSING, LabelledData, Names
-from sotdd.measure.scores import Block, Bools, Doubles, Floats, stack_scores
+from sotdd.measure.scores import Bools, Doubles, Floats, Score
 
 Kind: TypeAlias = Literal["number", "category", "label"]
 Codes = NDArray[np.int64]
-# The column, what of it is looked at, and the value or code that a mark is about.
-Key: TypeAlias = tuple[int, str, float]
 
 # Families of scores: all of columns that count, those of them that mark few rows, and those that get a name.
 COLUMNS, RARE, NAMED = "columns", "rare marks", "named columns"
@@ -271,14 +269,14 @@ def _restore_gaps(title: str, numbers: NDArray[Any], pair: Sequence[LabelledData
     return np.where(gaps, np.nan, numbers) if gaps.any() else numbers
 
 
-def score_columns(columns: Sequence[Column], with_label: bool, each: Each = map) -> Iterator[Block]:
+def score_columns(columns: Sequence[Column], with_label: bool, each: Each = map) -> Iterator[list[Score]]:
     """The scores of all columns, some at a time; labels get a name, but count only where their names do."""
     for start in range(0, len(columns), _TOGETHER):
-        scored: list[tuple[Hashable, tuple[str, ...], NDArray[Any]]] = []
+        found = []
         for place, scores in enumerate(each(Column.find_scores, columns[start : start + _TOGETHER]), start):
             counts = with_label or columns[place].kind != "label"
             for (aspect, value), score in scores.items():
                 is_mark = score.dtype == np.bool_ and aspect not in ("low", "high")
                 own = (COLUMNS, RARE) if is_mark and score.mean() <= _RARE else (COLUMNS,)
-                scored.append(((place, aspect, value), (NAMED, *(own if counts else ())), score))
-        yield from stack_scores(scored)
+                found.append(Score((place, aspect, value), (NAMED, *(own if counts else ())), score))
+        yield found

@@ -21,17 +21,17 @@ from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.comparison import remark_on_features
-from sotdd.compute.run import be_silent, choose_engine
+from sotdd.compute.run import choose_engine
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.measure.changes import find_changes
 from sotdd.measure.columns import Column, pool_columns
 from sotdd.measure.dependence import remark_on_rows
-from sotdd.measure.distance import ORDER, fit_projections
+from sotdd.measure.distance import ORDER
 from sotdd.measure.permutations import Permutations
 from sotdd.measure.shares import FeatureShares, find_shares
-from sotdd.measure.statistics import ORDERS, LabelNames, Statistic, describe_aspect, standardise_statistics
+from sotdd.measure.statistics import ORDERS, LabelNames, Statistic, describe_aspect
 from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.projections.drawing import Drawing
 from sotdd.projections.recipe import Projections
@@ -57,7 +57,7 @@ _ENOUGH_TIMES, _ENOUGH = 20, 1000
 _FARTHEST = 1e12
 
 
-@dataclass(frozen=True)
+@dataclass
 class Permuting:
     """How two datasets are compared: the settings of `test` that do not say how projections are drawn.
 
@@ -76,24 +76,15 @@ class Permuting:
     max_points: int | None = MOST_POINTS
     level: float = LEVEL
 
-    @classmethod
-    def of(
-        cls,
-        p: object,
-        n_permutations: object,
-        statistic: object,
-        label_names: object,
-        max_points: object,
-        level: object = LEVEL,
-    ) -> Permuting:
+    def __post_init__(self) -> None:
         """Check them."""
-        names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
-        judged_by: Statistic = check_choice(statistic, "statistic", get_args(Statistic))
-        if names == "match" and judged_by != "combined":
-            raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
-        most = None if max_points is None else check_count(max_points, "max_points")
-        limit = check_level(level, such_as=0.05)
-        return cls(check_order(p), check_count(n_permutations, "n_permutations"), judged_by, names, most, limit)
+        self.p, self.n_permutations = check_order(self.p), check_count(self.n_permutations, "n_permutations")
+        names = check_choice(self.label_names, "label_names", get_args(LabelNames))
+        statistic = check_choice(self.statistic, "statistic", get_args(Statistic))
+        if names == "match" and statistic != "combined":
+            raise SotddError(f"label_names='match' is given with statistic={statistic!r}: only 'combined' sees names.")
+        self.max_points = None if self.max_points is None else check_count(self.max_points, "max_points")
+        self.level = check_level(self.level, such_as=0.05)
 
 
 def compare_pair(
@@ -102,27 +93,31 @@ def compare_pair(
     how: Permuting,
     seed: int,
     *,
-    remarks: Remarks = (),
+    remarks: Remarks | None = None,
     device: str = "auto",
     progress: Progress = None,
     with_shares: bool = False,
 ) -> tuple[TwoSampleTest, FeatureShares | None]:
     """Compare two datasets that share their features: the one path to whether, and where, they differ.
 
-    ``fit`` makes projections for the rows that are compared, and brings their columns in its order. Returns the shares
-    of columns too, if any changed, or in any case if they are asked for.
+    ``fit`` makes projections for the rows that are compared, and brings their columns in its order. Remarks are on
+    rows that seem to depend on each other, unless others are given. Returns the shares of columns too, if any changed,
+    or in any case if they are asked for.
     """
     data, sampled = sample_datasets(pair, how.max_points, seed)
-    data, thinned = _thin_larger(data, seed)
+    enough = max(_ENOUGH, _ENOUGH_TIMES * min(part.n_points for part in data))
+    data, thinned = sample_datasets(data, enough, seed)
     recipe, data = fit(data)
     recipe = recipe.evenly()
     near = [bring_near(part, recipe.scaler) for part in data]
+    if remarks is None:
+        remarks = tuple(remark.of(part.name) for part in pair for remark in remark_on_rows(part))
+    said = (*sampled, *thinned, *remarks, *remark_on_features(near, recipe))
+    columns = pool_columns(data) if how.statistic == "combined" else None
     with report_progress(progress, "Permuting") as report, choose_engine(device, near, recipe.n_projections) as engine:
-        said = (*sampled, *thinned, *remarks, *remark_on_features(near, recipe))
-        columns = pool_columns(data) if how.statistic == "combined" else None
         names, judged_by = how.label_names, how.statistic
         measured = Permutations(near, recipe, how.p, seed, engine, columns, label_names=names, judged_by=judged_by)
-        found = permute(measured, how.n_permutations, how.level, remarks=said, report=report)
+        found = replace(permute(measured, how.n_permutations, how.level, report), remarks=said)
     if any(one is not other for one, other in zip(near, data, strict=True)):
         found = replace(found, far=_find_farthest(columns or []))
     changes = found.changes
@@ -144,28 +139,6 @@ def _find_farthest(columns: Sequence[Column]) -> str:
         return "values beyond all that a distance can hold"
     (first, second), name = max(zip(ends, names, strict=True), key=lambda one: max(one[0]))
     return f"{name} goes to {first:.4g} and {second:.4g}"
-
-
-def compare_opened(
-    pair: Sequence[LabelledData],
-    projections: Projections | None,
-    settings: Mapping[str, Any],
-    how: Permuting,
-    seed: int,
-    *,
-    device: str = "auto",
-    progress: Progress = None,
-    with_shares: bool = False,
-) -> tuple[TwoSampleTest, FeatureShares | None]:
-    """The same through these projections, or through those that the settings draw."""
-
-    def fit(data: Sequence[LabelledData]) -> tuple[Projections, list[LabelledData]]:
-        return fit_projections(data, projections, settings, drawing=DRAWING)
-
-    remarks = tuple(remark.of(part.name) for part in pair for remark in remark_on_rows(part))
-    return compare_pair(
-        pair, fit, how, seed, remarks=remarks, device=device, progress=progress, with_shares=with_shares
-    )
 
 
 def split_seed(drawing: Mapping[str, Any], projections: Projections | None) -> tuple[int, dict[str, Any]]:
@@ -192,12 +165,6 @@ def sample_datasets(
     return result, tuple(remarks)
 
 
-def _thin_larger(pair: Sequence[LabelledData], seed: int) -> tuple[list[LabelledData], Remarks]:
-    """A dataset that is far larger than the other, sampled: as much of it as the other needs."""
-    few = min(part.n_points for part in pair)
-    return sample_datasets(pair, max(_ENOUGH, _ENOUGH_TIMES * few), seed)
-
-
 def bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
     """A dataset with values however large brought within range: they are tested, not refused."""
     centre, scale = (0.0, 1.0) if scaler is None else (scaler.centre, scaler.scales)
@@ -212,9 +179,7 @@ def bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
     return data
 
 
-def permute(
-    measured: Permutations, n_permutations: int, level: float, *, remarks: Remarks = (), report: Report = be_silent
-) -> TwoSampleTest:
+def permute(measured: Permutations, n_permutations: int, level: float, report: Report) -> TwoSampleTest:
     """Test two datasets through the same projections, as they are and with their points permuted.
 
     Of many permutations some come first, and the test may end with them: to end with a p-value that is far from small
@@ -224,19 +189,18 @@ def permute(
     what = f"{say_count(n_permutations, 'permutation')} through {say_count(count, 'projection')}"
     size = 8 * count * 2 * len(ORDERS) + sum(measured.plan.sizes)
     check_fits(n_permutations * size, what, "n_permutations", n_permutations)
-    for look, settled in _LOOKS if n_permutations >= 400 else ():
+    looks = [*(_LOOKS if n_permutations >= 400 else ()), (n_permutations, 0.0)]
+    for look, settled in looks:
         measured.draw(1 + look, lambda done: report(done, 1 + n_permutations))
-        first = _judge(measured, level, remarks)
-        if first.p_value >= settled:
-            return first
-    measured.draw(1 + n_permutations, lambda done: report(done, 1 + n_permutations))
-    return _judge(measured, level, remarks)
+        found = _judge(measured, level)
+        if found.p_value >= settled:
+            break
+    return found
 
 
-def _judge(measured: Permutations, level: float, remarks: Remarks) -> TwoSampleTest:
+def _judge(measured: Permutations, level: float) -> TwoSampleTest:
     """The test by the permutations that were measured."""
-    distances, statistics, largest = measured.distances, measured.statistics, measured.largest
-    scores = standardise_statistics(statistics, largest) if statistics else {"distance": distances}
+    distances, scores = measured.distances, measured.standardise()
     outstanding = np.max([*scores.values()], axis=0) if scores else np.zeros(len(distances))
     found = TwoSampleTest(
         distance=float(distances[0]),
@@ -248,7 +212,6 @@ def _judge(measured: Permutations, level: float, remarks: Remarks) -> TwoSampleT
         n_points=measured.plan.sizes,
         n_projections=measured.projections.n_projections,
         fingerprint=measured.projections.fingerprint,
-        remarks=remarks,
         aspects={name: describe_aspect(values) for name, values in scores.items()},
         strongest=max(scores, key=lambda name: float(scores[name][0]), default="distance"),
     )

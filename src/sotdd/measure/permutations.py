@@ -7,28 +7,28 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.compute.engine import Engine, Pool
 from sotdd.compute.resampling import KeepPools, Marks, Plan, collect_costs, find_distances
 from sotdd.compute.run import run
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.columns import COLUMNS, RARE, Column, rank_columns, score_columns
-from sotdd.measure.relations import PAIRS, WITHIN, Pairs, Within
-from sotdd.measure.scores import Compared, Differences, Doubles, Floats, compare_block
+from sotdd.measure.columns import Column, rank_columns, score_columns
+from sotdd.measure.relations import Pairs, Within
+from sotdd.measure.scores import Compared, Differences, Doubles, Floats, compare_scores
 from sotdd.measure.statistics import (
-    AXES,
     FARTHEST,
     ORDERS,
     SHARES,
     LabelNames,
     Measure,
     Statistic,
-    balance_costs,
     centre_rows,
     find_axes,
     measure_means,
     measure_shares,
     score_axes,
+    standardise_statistics,
 )
 from sotdd.projections.recipe import Projections
 
@@ -63,15 +63,12 @@ class Permutations:
     ----------
     plan
         How points are permuted; the first split is the data.
-    costs
-        W_p^p (L, S, orders) by aspect. Where there are others, "distance" is of the data alone, and "chance" of the
-        first 100 splits.
-    measured
-        Statistics (S,) that are made of neither costs nor scores.
+    table
+        By name the statistics that are judged: (S,), or costs W_p^p (L, S) of every projection.
     differences
-        How far scores differ: of columns, pairs of them, classes and axes.
+        How far scores differ: of columns, pairs of them, classes and axes. The largest are judged too.
     pairs, within
-        The columns that are compared two by two, and within classes; None where there are none.
+        The columns that are compared two by two, and within classes.
     """
 
     def __init__(
@@ -87,97 +84,88 @@ class Permutations:
         judged_by: Statistic = "combined",
     ) -> None:
         self.projections, self.p, self._engine, self.columns = projections, p, engine, columns or []
-        self.judged_by, combined = judged_by, judged_by == "combined"
-        plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (p,)), actual=True, n_cells=None)
-        self.plan: Plan = plan
+        self.judged_by, self._with_names, self._drawn = judged_by, label_names == "match", 0
+        self.plan = plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (p,)), actual=True, n_cells=None)
         kept = KeepPools((0, 1))
         run(pair, projections, engine, [kept])
-        self._plans: dict[str, tuple[Plan, list[Pool], int | None]] = {"distance": (plan, kept.pools, None)}
+        self.pairs, self.within = Pairs(self.columns), Within(self.columns, plan.codes, self._with_names)
+        self.table, self.differences = dict[str, Doubles](), Differences()
+        self._shown, self._pools = plan if judged_by == "distance" else replace(plan, n_cells=_CELLS_SHOWN), kept.pools
+        self._distances = self._cost(plan, kept.pools, plan.mark_all(range(1)))
+        self._costs: dict[str, tuple[Plan, list[Pool]]] = {}
         self._measures: dict[str, Measure] = {}
-        if combined:
+        if judged_by == "combined":
             near, has_classes = [pool.bring_near(FARTHEST) for pool in kept.pools], plan.n_classes > 1
             costly = near
             if len(plan.codes) > _LARGE:
                 costly = [pool.part(slice(-(-len(pool.rows) // 2))) for pool in near]
             of_labels = replace(plan, orders=ORDERS, n_cells=_CELLS)
             of_features = replace(of_labels, labels=False, n_cells=_CELLS_OF_FEATURES)
-            self._plans = {
-                "distance": (plan, kept.pools, 1),
-                "chance": (replace(plan, n_cells=_CELLS_SHOWN), kept.pools, _SHOWN),
-                **({"labels": (of_labels, costly, None)} if has_classes else {}),
-                "features": (of_features, costly, None),
-            }
+            self._costs = {"distance": (of_labels, costly)} if has_classes else {}
+            self._costs["features"] = of_features, costly
             rows = np.concatenate([pool.values() for pool in near])
             self._axes = find_axes(centre_rows(rows, None).T if columns is None else _list_ranked(columns))
             self._measures["means"] = measure_means(rows)
-            if label_names == "match" and has_classes:
+            if self._with_names and has_classes:
                 self._measures["classes by name"] = measure_means(rows, plan.codes)
                 self._measures[SHARES] = measure_shares(plan.codes)
-        self.pairs, self.within = Pairs(self.columns), Within(self.columns, plan.codes, label_names == "match")
-        self._label_names, self.differences = label_names, Differences()
-        self.costs: dict[str, Doubles] = {}
-        self.measured: dict[str, Doubles] = {}
-        self._drawn = 0
 
     @property
     def distances(self) -> Doubles:
         """The distances (S,) of the data and of some permutations."""
-        of_data, of_all = self.costs["distance"], self.costs.get("chance", self.costs["distance"])
-        return find_distances(np.concatenate([of_data[:, :1], of_all[:, 1:]], axis=1)[:, :, 0], self.p)
+        return find_distances(self._distances[:, :, 0], self.p)
 
-    @property
-    def statistics(self) -> dict[str, Doubles]:
-        """Statistics (S,) that are sums over projections or points."""
-        balanced = {
-            f"{'distance' if aspect == 'labels' else aspect}, order {order:g}": balance_costs(
-                self.costs[aspect][:, :, column]
-            )
-            for aspect in ("labels", "features")
-            if aspect in self.costs
-            for column, order in enumerate(ORDERS)
-        }
-        return balanced | self.measured
-
-    @property
-    def largest(self) -> dict[str, Doubles]:
-        """Statistics (S,) that are the largest of many."""
-        counted = (COLUMNS, RARE, PAIRS, WITHIN, AXES)
-        return {name: values for name, values in self.differences.largest.items() if name in counted}
+    def standardise(self) -> dict[str, Doubles]:
+        """What is judged of every split (S,), by name: statistics in their own deviations, or the distance alone."""
+        if self.judged_by == "distance":
+            return {"distance": self.distances}
+        return standardise_statistics(self.table, self.differences.largest)
 
     def draw(self, count: int, report: Callable[[int], None]) -> None:
         """Permute until there are this many splits, the data among them."""
         drawn = []
         for start in range(self._drawn, count, _BATCH):
             marks = self.plan.mark_all(range(start, min(start + _BATCH, count)), self._engine.workers.each)
-            for aspect, (plan, pools, most) in self._plans.items():
-                some = marks if most is None else marks[: max(0, most - start)]
-                if len(some):
-                    parts = [self._engine.split_costs(pool, plan, some) for pool in pools]
-                    _append(self.costs, aspect, collect_costs(parts, plan, self._engine))
+            shown = marks[int(start == 0) : None if self.judged_by == "distance" else max(0, _SHOWN - start)]
+            if len(shown):
+                costs = self._cost(self._shown, self._pools, shown)
+                self._distances = np.concatenate([self._distances, costs], axis=1)
+            for name, (plan, pools) in self._costs.items():
+                for order, costs in zip(plan.orders, np.moveaxis(self._cost(plan, pools, marks), 2, 0), strict=True):
+                    self._add(f"{name}, order {order:g}", costs)
             drawn.append(marks)
             report(start + len(marks))
         self._drawn = count
         if self._measures:
-            self._measure(np.concatenate(drawn))
+            self._measure(np.concatenate(drawn) == 1)
 
-    def _measure(self, marks: Marks) -> None:
-        members, each = marks == 1, self._engine.workers.each
+    def _cost(self, plan: Plan, pools: Sequence[Pool], marks: Marks) -> Doubles:
+        """W_p^p (L, S, orders) of some splits."""
+        return collect_costs([self._engine.split_costs(pool, plan, marks) for pool in pools], plan, self._engine)
+
+    def _measure(self, members: NDArray[np.bool_]) -> None:
+        """All that is made of neither distances nor costs."""
         batches = [members[start : start + _TOGETHER] for start in range(0, len(members), _TOGETHER)]
 
-        def work(some: Marks) -> list[Doubles]:
+        def work(some: NDArray[np.bool_]) -> list[Doubles]:
             right = some.astype(np.float64)
             return [measure(right) for measure in self._measures.values()]
 
-        for name, found in zip(self._measures, zip(*each(work, batches), strict=True), strict=True):
-            _append(self.measured, name, np.concatenate(found))
+        found = zip(*self._engine.workers.each(work, batches), strict=True)
+        for name, parts in zip(self._measures, found, strict=True):
+            self._add(name, np.concatenate(parts))
         self.differences.extend(self._compare(members.astype(np.float32)))
+
+    def _add(self, name: str, found: Doubles) -> None:
+        """Put a statistic of further splits after that of the earlier ones."""
+        self.table[name] = np.concatenate([self.table[name], found], axis=-1) if name in self.table else found
 
     def _compare(self, members: Floats) -> Iterator[Compared]:
         """All scores, some at a time."""
         each = self._engine.workers.each
-        columns = score_columns(self.columns, self._label_names == "match", each)
-        for block in chain(columns, self.pairs.blocks(), score_axes(self._axes)):
-            yield compare_block(block, members, each)
+        columns = score_columns(self.columns, self._with_names, each)
+        for scores in chain(columns, self.pairs.score(), [score_axes(self._axes)]):
+            yield from compare_scores(scores, members, each)
         yield from self.within.compare(members, each)
 
 
@@ -186,9 +174,3 @@ def _list_ranked(columns: Sequence[Column]) -> Floats:
     table = [column.numbers for column in columns if column.is_number]
     table += [mark for column in columns if column.kind != "label" for mark in column.list_marks().values()]
     return rank_columns(np.column_stack([*table, np.zeros(len(columns[0].known))]))
-
-
-def _append(kept: dict[str, Doubles], name: str, found: Doubles) -> None:
-    """Put what was found for further splits after what is known of the earlier ones."""
-    axis = found.ndim > 1  # of costs (L, S, orders)
-    kept[name] = np.concatenate([kept[name], found], axis=int(axis)) if name in kept else found

@@ -79,7 +79,7 @@ def test_pairs_and_classes_are_named(reference):
     assert second < -0.7
     moved = reference.find_changes(data.assign(score=data.score + 1.5 * (data.kind == "b")))
     assert [(one.label, one.column) for one in moved.classes] == [("b", "score")]
-    assert "class b changed: score, mean" in repr(moved)
+    assert "class b: score, mean" in repr(moved)
 
 
 def test_shares_are_those_of_the_distance(reference):

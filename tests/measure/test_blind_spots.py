@@ -145,7 +145,7 @@ def test_an_explanation_permutes_groups_too(rng):
         pair = [make_people(rng, 6, 40) for _ in range(2)]
         for place, groups in enumerate((False, True)):
             opened = [sotdd.open_dataset(points, groups=who if groups else None) for points, who in pair]
-            named[place] += bool(sotdd.explain(*opened, n_projections=8).by_feature.beyond_noise)
+            named[place] += bool(sotdd.explain(*opened, n_projections=8).by_feature.changed)
     assert named[0] >= 5
     assert named[1] <= 1
 

@@ -126,7 +126,7 @@ def check_command(
     together, and what changed in the table itself, such as columns that are new.
     """
     from sotdd.drift.gate import FEWEST, BatchVerdict, Criteria, refuse_unwritable_log
-    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.measure.permutations import MOST_POINTS
     from sotdd.measure.two_sample_result import LEVEL
     from sotdd.reports.gate_page import GateRun
 
@@ -178,7 +178,7 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     import sotdd
     from sotdd.drift.gate import Gate
-    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.measure.permutations import MOST_POINTS
 
     device = _choose(asked, "device")
     if o.is_made(reference):
@@ -227,7 +227,7 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked, criteria:
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
     """Open a batch as the reference was, or a sample of it where it is large; a sketch only beside a sketch."""
-    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.measure.permutations import MOST_POINTS
 
     if o.is_made(batch, o.REFERENCE):
         raise SotddError(f"{batch!r} is a reference: give it first, and then the batches.")

@@ -28,9 +28,10 @@ from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
-from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
+from sotdd.measure.comparison import DRAWING, compare_pair, sample_datasets, split_seed
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
+from sotdd.measure.permutations import MOST_POINTS, Permuting
 from sotdd.measure.statistics import LabelNames
 from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.projections.drawing import DRAWING as MANY
@@ -259,8 +260,7 @@ class DriftReference(Received):
             return recipe, [recipe.align(part) for part in some]
 
         remarks = self._remark_on(data)
-        test, _ = compare_pair(pair, fit, how, number, remarks=remarks, device=device, progress=progress)
-        return test
+        return compare_pair(pair, fit, how, number, remarks=remarks, device=device, progress=progress)
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.

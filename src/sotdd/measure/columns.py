@@ -21,7 +21,8 @@ from sotdd.compute.resampling import Each
 from sotdd.inputs.data import IS_MISSING, MISSING, LabelledData, Names
 from sotdd.measure.scores import Bools, Doubles, Floats, Score
 
-Kind: TypeAlias = Literal["number", "category", "label"]
+# What a column holds; how columns go together is reported beside them.
+Kind: TypeAlias = Literal["number", "category", "label", "together"]
 Codes = NDArray[np.int64]
 
 # Families of scores: all of columns that count, those of them that mark few rows, and those that get a name.
@@ -212,21 +213,29 @@ def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
                 )
     targets = [data.origin.target.values for data in pair if data.origin.target is not None]
     if len(targets) == len(pair):  # numbers behind the classes, which count by their values
-        title = pair[0].origin.label_column or "target"
-        return [*columns, Column(title, "number", n_first, np.concatenate(targets), no_codes)]
+        return [*columns, Column(name_label(pair)[0], "number", n_first, np.concatenate(targets), no_codes)]
     classes = list(dict.fromkeys(str(json_label(label)) for data in pair for label in data.classes))
     if len(classes) > 1:
         places = {label: place for place, label in enumerate(classes)}
         codes = [np.array([places[str(json_label(one))] for one in data.classes])[data.codes] for data in pair]
-        columns.append(Column("label", "label", n_first, no_numbers, np.concatenate(codes), tuple(classes)))
+        columns.append(Column(name_label(pair)[0], "label", n_first, no_numbers, np.concatenate(codes), tuple(classes)))
     return columns
+
+
+def name_label(pair: Sequence[LabelledData]) -> tuple[str, bool]:
+    """What labels are called, and whether they are classes: numbers behind classes have the name of their column."""
+    is_class = any(data.origin.target is None for data in pair)
+    return "label" if is_class else pair[0].origin.label_column or "target", is_class
 
 
 def name_features(pair: Sequence[LabelledData]) -> Names:
     """What features without names are called: pixels where points are images."""
     shape = find_image_shape(pair[0])
-    if shape is None:
-        return tuple(f"feature {place}" for place in range(pair[0].n_features))
+    return tuple(f"feature {place}" for place in range(pair[0].n_features)) if shape is None else name_pixels(shape)
+
+
+def name_pixels(shape: tuple[int, ...]) -> Names:
+    """What the pixels of an image are called."""
     return tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape))
 
 

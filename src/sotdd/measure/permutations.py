@@ -1,19 +1,26 @@
-"""Two datasets and permutations of their points through the same projections: as many as were asked for so far."""
+"""Permutations of the points of two datasets through the same projections, and the verdict that follows from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import check_choice, check_count, check_level, check_order
+from sotdd.basics.display import Report
+from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import check_fits
+from sotdd.basics.text import say_count
 from sotdd.compute.engine import Engine, Pool
 from sotdd.compute.resampling import KeepPools, Marks, Plan, collect_costs, find_distances
 from sotdd.compute.run import run
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.columns import Column, rank_columns, score_columns
+from sotdd.measure.distance import ORDER
 from sotdd.measure.relations import Pairs, Within
 from sotdd.measure.scores import Compared, Differences, Doubles, Floats, compare_scores
 from sotdd.measure.statistics import (
@@ -24,12 +31,14 @@ from sotdd.measure.statistics import (
     Measure,
     Statistic,
     centre_rows,
+    describe_aspect,
     find_axes,
     measure_means,
     measure_shares,
     score_axes,
     standardise_statistics,
 )
+from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.projections.recipe import Projections
 
 # The distances of this many splits, the data included, are shown beside a verdict that has other aspects; of large
@@ -47,17 +56,52 @@ _LARGE = 1 << 14
 _BATCH, _TOGETHER = 256, 32
 
 
+# Of many permutations these come first, and such a p-value ends the test: the others could change no verdict.
+_LOOKS = ((39, 0.5), (99, 0.2))
+
+# A larger dataset is sampled, unless another number is asked for.
+MOST_POINTS = 20_000
+
+
+@dataclass
+class Permuting:
+    """How two datasets are compared: the settings of `test` that do not say how projections are drawn.
+
+    Attributes
+    ----------
+    p, n_permutations, statistic, label_names, max_points
+        As in `test`.
+    level
+        The level that decides, and at which columns are named.
+    """
+
+    p: float = ORDER
+    n_permutations: int = 999
+    statistic: Statistic = "combined"
+    label_names: LabelNames = "ignore"
+    max_points: int | None = MOST_POINTS
+    level: float = LEVEL
+
+    def __post_init__(self) -> None:
+        """Check them."""
+        self.p, self.n_permutations = check_order(self.p), check_count(self.n_permutations, "n_permutations")
+        names = check_choice(self.label_names, "label_names", get_args(LabelNames))
+        statistic = check_choice(self.statistic, "statistic", get_args(Statistic))
+        if names == "match" and statistic != "combined":
+            raise SotddError(f"label_names='match' is given with statistic={statistic!r}: only 'combined' sees names.")
+        self.max_points = None if self.max_points is None else check_count(self.max_points, "max_points")
+        self.level = check_level(self.level, such_as=0.05)
+
+
 class Permutations:
     """What the data and permutations of them cost, and how far they are apart in other aspects.
 
     Parameters
     ----------
-    pair, projections, p, seed, engine
+    pair, projections, how, seed, engine
         The two datasets, what they are seen through and how, and what permutations follow from.
     columns
         The columns of both, if they are looked at one by one.
-    label_names, judged_by
-        As in `sotdd.test`.
 
     Attributes
     ----------
@@ -75,26 +119,23 @@ class Permutations:
         self,
         pair: Sequence[LabelledData],
         projections: Projections,
-        p: float,
+        how: Permuting,
         seed: int,
         engine: Engine,
         columns: Sequence[Column] | None,
-        *,
-        label_names: LabelNames = "ignore",
-        judged_by: Statistic = "combined",
     ) -> None:
-        self.projections, self.p, self._engine, self.columns = projections, p, engine, columns or []
-        self.judged_by, self._with_names, self._drawn = judged_by, label_names == "match", 0
-        self.plan = plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (p,)), actual=True, n_cells=None)
+        self._projections, self._how, self._engine, self.columns = projections, how, engine, columns or []
+        self._with_names, self._judges_all, self._drawn = how.label_names == "match", how.statistic == "combined", 0
+        self.plan = plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (how.p,)), actual=True, n_cells=None)
         kept = KeepPools((0, 1))
         run(pair, projections, engine, [kept])
         self.pairs, self.within = Pairs(self.columns), Within(self.columns, plan.codes, self._with_names)
         self.table, self.differences = dict[str, Doubles](), Differences()
-        self._shown, self._pools = plan if judged_by == "distance" else replace(plan, n_cells=_CELLS_SHOWN), kept.pools
+        self._shown, self._pools = replace(plan, n_cells=_CELLS_SHOWN) if self._judges_all else plan, kept.pools
         self._distances = self._cost(plan, kept.pools, plan.mark_all(range(1)))
         self._costs: dict[str, tuple[Plan, list[Pool]]] = {}
         self._measures: dict[str, Measure] = {}
-        if judged_by == "combined":
+        if self._judges_all:
             near, has_classes = [pool.bring_near(FARTHEST) for pool in kept.pools], plan.n_classes > 1
             costly = near
             if len(plan.codes) > _LARGE:
@@ -110,23 +151,49 @@ class Permutations:
                 self._measures["classes by name"] = measure_means(rows, plan.codes)
                 self._measures[SHARES] = measure_shares(plan.codes)
 
-    @property
-    def distances(self) -> Doubles:
-        """The distances (S,) of the data and of some permutations."""
-        return find_distances(self._distances[:, :, 0], self.p)
+    def test(self, report: Report) -> TwoSampleTest:
+        """Permute, and say whether the datasets differ.
 
-    def standardise(self) -> dict[str, Doubles]:
-        """What is judged of every split (S,), by name: statistics in their own deviations, or the distance alone."""
-        if self.judged_by == "distance":
-            return {"distance": self.distances}
-        return standardise_statistics(self.table, self.differences.largest)
+        Of many permutations some come first, and the test may end with them: to end with a p-value that is far from
+        small takes rejections away and adds none, so every level below 0.2 still holds.
+        """
+        most, count = self._how.n_permutations, self._projections.n_projections
+        what = f"{say_count(most, 'permutation')} through {say_count(count, 'projection')}"
+        check_fits(most * (8 * count * 2 * len(ORDERS) + sum(self.plan.sizes)), what, "n_permutations", most)
+        for look, settled in [*(_LOOKS if most >= 400 else ()), (most, 0.0)]:
+            self.draw(1 + look, lambda done: report(done, 1 + most))
+            found = self._judge()
+            if found.p_value >= settled:
+                break
+        return found
+
+    def _judge(self) -> TwoSampleTest:
+        """The test by the permutations that were measured."""
+        distances = find_distances(self._distances[:, :, 0], self._how.p)
+        scores = {"distance": distances}
+        if self._judges_all:
+            scores = standardise_statistics(self.table, self.differences.largest)
+        outstanding = np.max([*scores.values()], axis=0) if scores else np.zeros(self._drawn)
+        return TwoSampleTest(
+            distance=float(distances[0]),
+            null_distances=distances[1:],
+            statistic=float(outstanding[0]),
+            null=outstanding[1:],
+            judged_by=self._how.statistic,
+            p=self._how.p,
+            n_points=self.plan.sizes,
+            n_projections=self._projections.n_projections,
+            fingerprint=self._projections.fingerprint,
+            aspects={name: describe_aspect(values) for name, values in scores.items()},
+            strongest=max(scores, key=lambda name: float(scores[name][0]), default="distance"),
+        )
 
     def draw(self, count: int, report: Callable[[int], None]) -> None:
         """Permute until there are this many splits, the data among them."""
         drawn = []
         for start in range(self._drawn, count, _BATCH):
             marks = self.plan.mark_all(range(start, min(start + _BATCH, count)), self._engine.workers.each)
-            shown = marks[int(start == 0) : None if self.judged_by == "distance" else max(0, _SHOWN - start)]
+            shown = marks[int(start == 0) : max(0, _SHOWN - start) if self._judges_all else None]
             if len(shown):
                 costs = self._cost(self._shown, self._pools, shown)
                 self._distances = np.concatenate([self._distances, costs], axis=1)

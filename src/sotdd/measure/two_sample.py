@@ -10,8 +10,9 @@ from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset
 from sotdd.inputs.opening import split_reading
-from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pair, split_seed
+from sotdd.measure.comparison import DRAWING, compare_pair, split_seed
 from sotdd.measure.distance import ORDER, fit_projections
+from sotdd.measure.permutations import MOST_POINTS, Permuting
 from sotdd.measure.statistics import LabelNames, Statistic
 from sotdd.measure.two_sample_result import TwoSampleTest
 from sotdd.projections.drawing import CallSettings, show_drawing
@@ -111,4 +112,4 @@ def test(
     pair = open_pair(a, b, **reading, **sampled)
     refuse_half_labelled(pair)
     fit = partial(fit_projections, projections=projections, settings=settings, drawing=DRAWING)
-    return compare_pair(pair, fit, how, seed, device=device, progress=progress)[0]
+    return compare_pair(pair, fit, how, seed, device=device, progress=progress)

@@ -11,8 +11,8 @@ import numpy as np
 
 from sotdd.basics.text import show
 from sotdd.inputs.data import MISSING
-from sotdd.measure.columns import Column, score_numbers
-from sotdd.measure.scores import Bools, Doubles
+from sotdd.measure.columns import Column, rank_column, score_numbers
+from sotdd.measure.scores import Doubles
 
 # What of a column is looked at, and the value or code that it is about.
 Aspect = tuple[str, float]
@@ -32,6 +32,9 @@ class Bars:
     reference: tuple[float, ...]
     batch: tuple[float, ...]
     are_values: bool
+
+
+NO_BARS = Bars((), (), (), True)
 
 
 # ------------------------------------------------------------------ words
@@ -89,12 +92,10 @@ def _find_spread(values: Doubles) -> float:
 
 
 def _is_spread_apart(one: Column) -> bool:
-    """Whether standard deviations differ clearly: values that moved lie farther out among all, and that is all."""
-    first, second = map(_find_spread, one.split(one.numbers))
-    if not (first > 0 and second > 0):
-        return first != second
-    sizes = [np.count_nonzero(side) for side in one.split(one.known)]
-    return abs(math.log(second / first)) > _CLEARLY * math.sqrt(sum(1 / (2 * size) for size in sizes))
+    """Whether one side lies farther from its own median, by ranks: values that only moved lie farther out among all."""
+    sides = [np.abs(side - np.nanmedian(side)) for side in one.split(one.numbers.astype(np.float64))]
+    first, second = one.split(rank_column(np.concatenate(sides)))
+    return abs(float(first.mean() - second.mean())) > _CLEARLY * math.sqrt(1 / len(first) + 1 / len(second))
 
 
 def _say_end(one: Column, value: float, aspect: str) -> tuple[str, str]:
@@ -112,15 +113,8 @@ def _say_value(one: Column, value: float) -> tuple[str, str]:
         word = "constant" if second == 1 else "stuck at one value" if second > 0.5 > 2 * first else "other shares"
         return word, f"{say_number(value)} in {say_percent(first)} → {say_percent(second)} of rows"
     noun = "class" if one.kind == "label" else "category"
-    word = (
-        "constant"
-        if second == 1
-        else f"new {noun}"
-        if first == 0
-        else f"{noun} gone"
-        if second == 0
-        else "other shares"
-    )
+    words = {"constant": second == 1, f"new {noun}": first == 0, f"{noun} gone": second == 0, "other shares": True}
+    word = next(word for word, fits in words.items() if fits)
     return word, f"{show(one.values[int(value)], 30)!r} {say_percent(first)} → {say_percent(second)}"
 
 
@@ -156,10 +150,9 @@ _SAY: dict[str, Callable[[Column, float], tuple[str, str]]] = {
 }
 
 
-def say_mean(one: Column, rows: Bools | None = None) -> str:
+def say_mean(one: Column) -> str:
     """Means on both sides; medians where means go the other way than ranks."""
-    numbers = one.numbers if rows is None else np.where(rows, one.numbers, np.nan)
-    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(numbers)]
+    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(one.numbers)]
     if not all(map(len, sides)):
         return "no values to compare"
     means = float(sides[0].mean()), float(sides[1].mean())

@@ -167,7 +167,7 @@ def test_pixels_have_a_picture_and_features_bars(rng):
     assert features.pixels.shape == (6, 5)
     assert np.unravel_index(features.pixels.argmax(), (6, 5)) == (2, 3)
     assert features.changed[0].column == "pixel 2, 3"
-    assert "of 30 pixels" in features.say_columns()
+    assert "of 30 pixels" in repr(features)
     ax = features.plot()
     assert len(ax.images) == 1
     flat = sotdd.explain(a.reshape(200, -1), b.reshape(200, -1), n_projections=64).by_feature

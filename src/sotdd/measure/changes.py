@@ -12,7 +12,7 @@ import numpy as np
 from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import align_rows, join_names, json_number, say_count, show
+from sotdd.basics.text import align_rows, json_number, say_count, show
 from sotdd.measure.columns import MOST_COLOURS, NAMED, RARE, Kind, name_pixels
 from sotdd.measure.relations import ALL, CLASSES, PAIRS, WITHIN, are_apart, correlate
 from sotdd.measure.scores import Doubles
@@ -197,8 +197,7 @@ class Changes(Received):
     @property
     def has_shares(self) -> bool:
         """Whether anything is beyond noise that has a share."""
-        parts = (*self.columns, *filter(None, [self.together]))
-        return any(one.share is not None and not math.isnan(one.share) for one in parts)
+        return any((one.share or 0.0) > 0 for one in (*self.columns, *filter(None, [self.together])))
 
     @property
     def pixels(self) -> Doubles:
@@ -228,17 +227,6 @@ class Changes(Received):
             return f"{' and '.join(said)} changed" if said else ""
         return f"no single column, pair or class is beyond chance; {_say_nearest(self.nearest)}"
 
-    def say_columns(self) -> str:
-        """Which columns changed, by name; of pixels only how many; nothing of one column that says nothing."""
-        noun, changed = self.noun, self.changed
-        if not changed:
-            return "" if len(self) == 1 else f"no {noun} is beyond chance by itself"
-        if noun == "pixel":
-            return f"{len(changed):,} of {say_count(len(self), noun)} changed"
-        return (
-            f"{noun if len(changed) == 1 else noun + 's'} that changed: {join_names([one.column for one in changed])}"
-        )
-
     def list_rows(
         self, limit: int | None = MOST_SHOWN, names: tuple[str, str] = ("reference", "batch")
     ) -> list[tuple[str, ...]]:
@@ -256,11 +244,13 @@ class Changes(Received):
         return said + [str(one) for one in (*self.pairs[:limit], *self.classes[:limit])]
 
     def __repr__(self) -> str:
-        """A table of the columns that changed."""
-        if self.changed:
+        """A table of the columns that changed; of pixels, how many of them."""
+        changed, every = self.changed, say_count(len(self), self.noun)
+        if changed and self.shape is None:
             return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
-        lines = [f"none of {say_count(len(self), 'column')} changed beyond chance", *self.say_rest()]
-        return "\n".join(lines if len(lines) > 1 or self.nearest is None else [*lines, _say_nearest(self.nearest)])
+        said = [f"{len(changed):,} of {every} changed" if changed else f"none of {every} changed beyond chance"]
+        near = [] if changed or self.pairs or self.classes or self.nearest is None else [_say_nearest(self.nearest)]
+        return "\n".join([*said, *near, *self.say_rest()])
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of pandas with a row for every column that was compared."""
@@ -300,12 +290,16 @@ def say_chance(p_value: float) -> str:
 def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
     """Say what changed, by the permutations of a test; beyond chance only if it says that the datasets ``differ``."""
     limit = level if differ else 0.0
-    columns = _find_columns(measured, limit)
-    pairs, near_pair = _find_pairs(measured, limit)
-    classes, near_class = _find_classes(measured, limit, any(one.changed for one in columns))
-    found: list[Change] = [*columns[:1], *near_pair, *near_class]
+    columns, pairs = _find_columns(measured, limit), _find_pairs(measured, limit)
+    classes = _find_classes(measured, limit)
+    found: list[Change] = [*columns[:1], *pairs[:1], *classes[:1]]
     nearest = min(found, key=lambda one: one.p_value, default=None)
-    return Changes(tuple(columns), tuple(pairs), tuple(classes), level, nearest)
+    apart = [one for one in pairs if one.p_value <= limit and are_apart(one.correlations, measured.plan.sizes)]
+    clear = [one for one in classes if one.p_value <= limit]
+    inside = [one for one in clear if one.label != _ALL_CLASSES]
+    if len(inside) == len(measured.within.members) and any(one.changed for one in columns):
+        inside, clear = [], []  # columns changed, and all classes with them
+    return Changes(tuple(columns), tuple(apart), tuple(inside or clear), level, nearest)
 
 
 def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
@@ -330,26 +324,23 @@ def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
     return changes
 
 
-def _find_pairs(measured: Permutations, level: float) -> tuple[list[CorrelationChange], list[CorrelationChange]]:
-    """Pairs that go together differently, though each column were alike on both sides; and the nearest one."""
+def _find_pairs(measured: Permutations, level: float) -> list[CorrelationChange]:
+    """Pairs that go together differently, though each column were alike on both sides; or the nearest one."""
     changes = []
     for key, p_value in _list_clearest(measured, level, PAIRS):
         i, j = key
         correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
         names = measured.pairs.names[i], measured.pairs.names[j]
         changes.append(CorrelationChange(names, correlations, p_value))
-    clear = [one for one in changes if one.p_value <= level and are_apart(one.correlations, measured.plan.sizes)]
-    return clear, changes[:1]
+    return changes
 
 
-def _find_classes(
-    measured: Permutations, level: float, columns_changed: bool
-) -> tuple[list[ClassChange], list[ClassChange]]:
-    """Classes that changed, unless columns changed and all classes with them; and the nearest one."""
+def _find_classes(measured: Permutations, level: float) -> list[ClassChange]:
+    """Classes that changed, each with the column that shows it most; or the nearest one."""
     label = next((one for one in measured.columns if one.kind == "label"), None)
     changes: dict[str, ClassChange] = {}
     if label is None:
-        return [], []
+        return []
     for (code, *places), p_value in _list_clearest(measured, level, WITHIN, CLASSES):
         rows = np.arange(len(label.codes)) if code == ALL else measured.within.members[code]
         name = _ALL_CLASSES if code == ALL else label.values[int(label.codes[rows[0]])]
@@ -363,10 +354,7 @@ def _find_classes(
                 first, second = (correlate(*side) for side in sides)
                 detail = f"correlation {first:.2f} → {second:.2f}"
             changes[name] = ClassChange(name, both, detail, p_value)
-    clear = [one for one in changes.values() if one.p_value <= level]
-    inside = [one for one in clear if one.label != _ALL_CLASSES]
-    all_changed = columns_changed and len(inside) == len(measured.within.members)
-    return [] if all_changed else inside or clear, list(changes.values())[:1]
+    return [*changes.values()]
 
 
 def _list_clearest(measured: Permutations, level: float, *families: str) -> list[tuple[tuple[int, ...], float]]:

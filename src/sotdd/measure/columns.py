@@ -207,10 +207,11 @@ def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
         for title, kind in _list_columns(pair).items():
             if kind == "category":
                 columns.append(Column(title, kind, n_first, no_numbers, *_pool_codes(title, pair)))
-            else:
-                columns.append(
-                    Column(title, kind, n_first, _restore_gaps(title, table[:, names.index(title)], pair), no_codes)
-                )
+                continue
+            gaps = np.concatenate([data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair])
+            numbers = table[:, names.index(title)]
+            numbers = np.where(gaps, np.nan, numbers) if gaps.any() else numbers
+            columns.append(Column(title, kind, n_first, numbers, no_codes))
     targets = [data.origin.target.values for data in pair if data.origin.target is not None]
     if len(targets) == len(pair):  # numbers behind the classes, which count by their values
         return [*columns, Column(name_label(pair)[0], "number", n_first, np.concatenate(targets), no_codes)]
@@ -269,13 +270,6 @@ def _pool_codes(title: str, pair: Sequence[LabelledData]) -> tuple[Codes, Names]
         table = np.array([*(places.get(fold(value), MISSING) for value in one.values), MISSING, MISSING])
         parts.append(table[one.codes])
     return np.concatenate(parts).astype(np.int64), values
-
-
-def _restore_gaps(title: str, numbers: NDArray[Any], pair: Sequence[LabelledData]) -> NDArray[Any]:
-    """Numbers with NaN where they were missing."""
-    masks = [data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair]
-    gaps = np.concatenate(masks)
-    return np.where(gaps, np.nan, numbers) if gaps.any() else numbers
 
 
 def score_columns(columns: Sequence[Column], with_label: bool, each: Each = map) -> Iterator[list[Score]]:

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import check_count
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks
@@ -106,21 +105,14 @@ def split_seed(drawing: Mapping[str, Any], projections: Projections | None) -> t
     return seed, settings if projections is not None else {**settings, "seed": seed}
 
 
-def sample_datasets(
-    data: Sequence[LabelledData], max_points: int | None, seed: int
-) -> tuple[list[LabelledData], Remarks]:
-    """A random sample of each dataset that has more than ``max_points``, and a remark on each sample."""
-    if max_points is None:
-        return list(data), ()
-    most = check_count(max_points, "max_points")
-    result, remarks = [], []
-    for part in data:
-        if part.n_points <= most:
-            result.append(part)
-            continue
-        result.append(part.take(sample_rows(part.n_points, most, seed)))
-        remarks.append(Remark("sampled", taken=most, n_points=part.n_points, name=part.name))
-    return result, tuple(remarks)
+def sample_datasets(data: Sequence[LabelledData], most: int | None, seed: int) -> tuple[list[LabelledData], Remarks]:
+    """A random sample of each dataset that has more than so many points, and a remark on each sample."""
+    found, remarks = [*data], []
+    for place, part in enumerate(data):
+        if most is not None and part.n_points > most:
+            found[place] = part.take(sample_rows(part.n_points, most, seed))
+            remarks.append(Remark("sampled", taken=most, n_points=part.n_points, name=part.name))
+    return found, tuple(remarks)
 
 
 def bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:

@@ -55,7 +55,6 @@ _LARGE = 1 << 14
 # Splits between two reports of progress, and those that a thread measures at a time.
 _BATCH, _TOGETHER = 256, 32
 
-
 # Of many permutations these come first, and such a p-value ends the test: the others could change no verdict.
 _LOOKS = ((39, 0.5), (99, 0.2))
 
@@ -213,14 +212,8 @@ class Permutations:
     def _measure(self, members: NDArray[np.bool_]) -> None:
         """All that is made of neither distances nor costs."""
         batches = [members[start : start + _TOGETHER] for start in range(0, len(members), _TOGETHER)]
-
-        def work(some: NDArray[np.bool_]) -> list[Doubles]:
-            right = some.astype(np.float64)
-            return [measure(right) for measure in self._measures.values()]
-
-        found = zip(*self._engine.workers.each(work, batches), strict=True)
-        for name, parts in zip(self._measures, found, strict=True):
-            self._add(name, np.concatenate(parts))
+        for name, measure in self._measures.items():
+            self._add(name, np.concatenate([*self._engine.workers.each(measure, batches)]))
         self.differences.extend(self._compare(members.astype(np.float32)))
 
     def _add(self, name: str, found: Doubles) -> None:

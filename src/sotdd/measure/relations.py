@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.compute.resampling import Each, Indices
 from sotdd.measure.columns import Codes, Column, rank_column, rank_columns
@@ -67,10 +66,10 @@ class Pairs:
 
     def _score(self, i: int, j: int) -> Doubles:
         first, second = self._place(i, j)
-        return _compare_codes(first, second) if _are_codes(first, second) else first * second
+        return _compare_codes(first, second) if first.dtype == np.int64 else first * second
 
     def _place(self, i: int, j: int) -> tuple[Any, Any]:
-        """Two columns (N,) that can be compared: both as numbers, unless both are categories."""
+        """Two columns (N,) that can be compared: both as numbers, or both as codes if both are categories."""
         first, second = self._rows[i], self._rows[j]
         if first.dtype == second.dtype:
             return first, second
@@ -79,12 +78,8 @@ class Pairs:
     def correlate(self, i: int, j: int, n_first: int) -> tuple[float, float]:
         """How strongly two columns go together on either side: a rank correlation, or Cramér's V of two categories."""
         first, second = self._place(i, j)
-        measure = _find_association if _are_codes(first, second) else correlate
+        measure = _find_association if first.dtype == np.int64 else correlate
         return measure(first[:n_first], second[:n_first]), measure(first[n_first:], second[n_first:])
-
-
-def _are_codes(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    return bool(first.dtype == second.dtype == np.int64)
 
 
 def _take_some(columns: Sequence[Any], most: int) -> list[Any]:

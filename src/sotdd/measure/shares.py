@@ -25,7 +25,7 @@ from sotdd.compute.resampling import Marks, Plan, make_seed
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.inputs.sampling import sample_rows
 from sotdd.measure.changes import Changes, ColumnChange
-from sotdd.measure.columns import find_image_shape, name_features, name_label
+from sotdd.measure.columns import Kind, find_image_shape, name_features, name_label
 from sotdd.measure.scores import Doubles, Floats
 from sotdd.projections.directions import Orthogonal
 from sotdd.projections.recipe import Projections
@@ -69,10 +69,9 @@ def share_changes(
     table, split, halved = (_sum_columns(part, places, len(keys)) for part in _measure_parts(points, projections, p))
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
     tested = {(one.column, one.kind == "label"): one for one in changes.columns}
-    for place in [] if tested else np.argsort(by_chance[:-1] - parts[:-1]).tolist():
-        name, is_label = keys[place]
-        why = "too many values to test columns one by one"
-        tested[keys[place]] = ColumnChange(name, "label" if is_label else "number", False, "", why, 1.0)
+    for name, is_label in [keys[place] for place in np.argsort(by_chance[:-1] - parts[:-1]).tolist()]:
+        kind: Kind = "label" if is_label else "number"
+        tested.setdefault((name, is_label), ColumnChange(name, kind, False, "", "not tested by itself", 1.0))
     joint = [one.p_value for one in changes.pairs] + [one.p_value for one in changes.classes if named is not None]
     together = ColumnChange("together", "together", bool(joint), "", "", min(joint, default=1.0))
     beyond = np.array([*(tested[key].changed for key in keys), together.changed])
@@ -81,13 +80,11 @@ def share_changes(
     if excess > 0:
         share = (parts - by_chance) / excess
         stderr = _find_errors(table, split, halved, np.where(beyond, share, 0.0), beyond) / excess
+    numbers = np.column_stack([share, stderr, parts / total, by_chance / total]).tolist()
     found = [
         replace(one, raw_share=raw, by_chance=chance, **({"share": own, "stderr": error} if one.changed else {}))
-        for one, own, error, raw, chance in zip(
-            (*(tested[key] for key in keys), together), share.tolist(), stderr.tolist(), (parts / total).tolist(),
-            (by_chance / total).tolist(), strict=True,
-        )
-    ]  # fmt: skip
+        for one, (own, error, raw, chance) in zip((*(tested[key] for key in keys), together), numbers, strict=True)
+    ]
     columns = [*(tested | dict(zip(keys, found, strict=False))).values()]
     columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
     shape = None if any(part.columns is not None for part in pair) else find_image_shape(pair[0])

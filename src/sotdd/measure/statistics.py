@@ -24,8 +24,8 @@ from sotdd.measure.columns import COLUMNS, RARE, score_numbers
 from sotdd.measure.relations import PAIRS, WITHIN
 from sotdd.measure.scores import Doubles, Score, normalise_largest
 
-# A statistic (B,) of who is on the right, which is 1 in (B, N).
-Measure: TypeAlias = Callable[[Doubles], Doubles]
+# A statistic (B,) of who is on the right, which is true in (B, N).
+Measure: TypeAlias = Callable[[NDArray[Any]], Doubles]
 LabelNames: TypeAlias = Literal["ignore", "match"]
 Statistic: TypeAlias = Literal["combined", "distance"]
 
@@ -165,7 +165,7 @@ def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = N
     members = everyone if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
     classes = [(own, points[own]) for own in members]
 
-    def measure(right: Doubles) -> Doubles:
+    def measure(right: NDArray[Any]) -> Doubles:
         total, compared = np.zeros(len(right)), np.zeros(len(right))
         for own, of_class in classes:
             here = right[:, own]
@@ -185,7 +185,7 @@ def measure_shares(codes: NDArray[np.int64]) -> Measure:
     marks = np.eye(int(codes.max()) + 1)[codes]  # (N, C)
     shares = marks.mean(axis=0)
 
-    def measure(right: Doubles) -> Doubles:
+    def measure(right: NDArray[Any]) -> Doubles:
         m = int(right[0].sum())
         n = right.shape[1] - m
         return np.asarray(np.sum(((1 - right) @ marks / n - right @ marks / m) ** 2 / shares, axis=1))

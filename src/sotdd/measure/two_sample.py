@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 from sotdd.basics.display import Progress
 from sotdd.inputs import open_pair
@@ -108,8 +108,7 @@ def test(
     how = Permuting(p, n_permutations, statistic, label_names, max_points)
     reading, drawn = split_reading(drawing)
     seed, settings = split_seed(drawn, projections)
-    sampled: dict[str, Any] = {} if how.max_points is None else {"max_points": how.max_points, "seed": seed}
-    pair = open_pair(a, b, **reading, **sampled)
+    pair = open_pair(a, b, **{**reading, "max_points": how.max_points, "seed": seed})
     refuse_half_labelled(pair)
     fit = partial(fit_projections, projections=projections, settings=settings, drawing=DRAWING)
     return compare_pair(pair, fit, how, seed, device=device, progress=progress)

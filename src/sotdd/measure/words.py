@@ -53,11 +53,10 @@ def describe_change(one: Column, aspects: Mapping[Aspect, float]) -> tuple[str, 
 def _choose_aspects(one: Column, aspects: Mapping[Aspect, float]) -> list[Aspect]:
     """Those worth saying, of what follows from each other."""
     sizes = {aspect: size for (aspect, _), size in aspects.items()}
-    ends, hidden = {"low", "high"} & set(sizes), set[str]()
-    if sizes.get("shape", 0.0) < max(sizes.values()):
-        hidden.add("shape")
-    if sizes.get("location", 0.0) > max(sizes.values()) / 2 or len(ends) == 2:
-        hidden |= ends if {"location", "spread"} & set(sizes) else set()
+    most, ends = max(sizes.values()), {"low", "high"} & set(sizes)
+    hidden = {"shape"} if sizes.get("shape", 0.0) < most else set()
+    if sizes.get("location", 0.0) > most / 2 or (len(ends) == 2 and "spread" in sizes):
+        hidden |= ends
     elif ends:  # far values on one side alone make it wide
         hidden.add("spread")
     if {"location", "spread"} <= set(sizes) and not _is_spread_apart(one):

@@ -145,7 +145,7 @@ def write_python(value: object) -> str:
 
 def _say_reasons(why: Explanation) -> list[str]:
     """What an explanation says in words; of classes where there are several."""
-    said = [say_parts(why), why.by_feature.say_columns()]
+    said = [say_parts(why)]
     if _has_classes(why):
         lost = [say_lost_classes(why, side) for side in (0, 1) if any(line.lost for line in why.lines(side))]
         said += [*say_changes(why), *lost]

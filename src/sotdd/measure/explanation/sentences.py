@@ -40,8 +40,8 @@ def say_verdict(why: Explanation) -> str:
 def _list_changes(why: Explanation, limit: int | None) -> str:
     """The columns that changed, as `sotdd.test` lists them; of pixels only how many."""
     changes = why.test.changes
-    if changes.noun == "pixel" or not changes.changed:
-        return "\n".join(filter(None, [changes.say_columns(), *changes.say_rest(limit)]))
+    if changes.shape is not None or not changes.changed:
+        return repr(changes)
     return "\n".join([*align_rows(changes.list_rows(limit, why.names), to_the_right=(3, 4)), *changes.say_rest(limit)])
 
 

@@ -30,6 +30,9 @@ MOST_SHOWN = 10
 # Columns that are written out as JSON.
 _MOST_WRITTEN = 1000
 
+# What columns, pairs and classes are called, one and several.
+_NOUNS = ("column", "columns"), ("pair of columns", "pairs of columns"), ("class", "classes")
+
 # What stands for every class: how columns go together with all of them.
 _ALL_CLASSES = "relations to labels"
 
@@ -58,7 +61,7 @@ class ColumnChange(Received):
     share, stderr
         Its share of what the distance between the points is beyond noise, which adds up to one over all columns and
         what they are together; and the standard error, over samples of these sizes and over directions. None if it did
-        not change, NaN where nothing is beyond noise.
+        not change, and where nothing of the distance is beyond noise.
     raw_share, by_chance
         Its share of the sliced distance between points, noise and all, to the power p, which adds up to one too; and
         what of that noise alone would give. NaN for labels, and where shares were not measured since nothing changed.
@@ -82,9 +85,8 @@ class ColumnChange(Received):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        values = {key: json_number(one) if isinstance(one, float) else one for key, one in asdict(self).items()}
-        del values["bars"]
-        return values
+        values = {key: value for key, value in asdict(self).items() if key != "bars"}
+        return {key: json_number(value) if isinstance(value, float) else value for key, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -191,13 +193,9 @@ class Changes(Received):
         """The share of every column; where nothing is beyond noise, what is beyond chance in place of shares."""
         if self.together is None:
             raise SotddError("nothing changed, so shares were not measured: use sotdd.explain.")
-        found, parts = self.has_shares, (*self.columns, self.together)
+        parts = (*self.columns, self.together)
+        found = any(one.share is not None for one in parts)
         return {one.column: one.share or 0.0 if found else one.raw_share - one.by_chance for one in parts}
-
-    @property
-    def has_shares(self) -> bool:
-        """Whether anything is beyond noise that has a share."""
-        return any((one.share or 0.0) > 0 for one in (*self.columns, *filter(None, [self.together])))
 
     @property
     def pixels(self) -> Doubles:
@@ -208,8 +206,7 @@ class Changes(Received):
         image = np.array([shares[name] for name in name_pixels(self.shape)]).reshape(self.shape)
         if image.ndim == 2:
             return image
-        summed: Doubles = image.sum(axis=0 if image.shape[0] <= MOST_COLOURS else 2)  # which come first or last
-        return summed
+        return np.asarray(image.sum(axis=0 if image.shape[0] <= MOST_COLOURS else 2))  # which come first or last
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""
@@ -217,12 +214,8 @@ class Changes(Received):
 
     def say_where(self) -> str:
         """Where a difference lies, in a few words: what changed, or what comes nearest to it."""
-        counts = (
-            (self.changed, "column"),
-            (self.pairs, "pair of columns", "pairs of columns"),
-            (self.classes, "class", "classes"),
-        )
-        said = [say_count(len(found), *nouns) for found, *nouns in counts if found]
+        found = zip((self.changed, self.pairs, self.classes), _NOUNS, strict=True)
+        said = [say_count(len(some), *nouns) for some, nouns in found if some]
         if said or self.nearest is None:
             return f"{' and '.join(said)} changed" if said else ""
         return f"no single column, pair or class is beyond chance; {_say_nearest(self.nearest)}"
@@ -248,7 +241,8 @@ class Changes(Received):
         changed, every = self.changed, say_count(len(self), self.noun)
         if changed and self.shape is None:
             return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
-        said = [f"{len(changed):,} of {every} changed" if changed else f"none of {every} changed beyond chance"]
+        what = "was tested by itself" if self.nearest is None else "changed beyond chance"
+        said = [f"{len(changed) or 'none'} of {every} {what}"]
         near = [] if changed or self.pairs or self.classes or self.nearest is None else [_say_nearest(self.nearest)]
         return "\n".join([*said, *near, *self.say_rest()])
 
@@ -274,7 +268,7 @@ def _say_nearest(change: Change) -> str:
 
 def say_share(share: float | None) -> str:
     """A share of the distance in whole per cent."""
-    if share is None or math.isnan(share):
+    if share is None:
         return "–"
     return "< 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
 
@@ -327,8 +321,7 @@ def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
 def _find_pairs(measured: Permutations, level: float) -> list[CorrelationChange]:
     """Pairs that go together differently, though each column were alike on both sides; or the nearest one."""
     changes = []
-    for key, p_value in _list_clearest(measured, level, PAIRS):
-        i, j = key
+    for (i, j), p_value in _list_clearest(measured, level, PAIRS):
         correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
         names = measured.pairs.names[i], measured.pairs.names[j]
         changes.append(CorrelationChange(names, correlations, p_value))

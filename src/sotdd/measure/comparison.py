@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from sotdd.projections.drawing import Drawing
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
-# Makes projections for two datasets, and puts their columns in its order.
-Fit: TypeAlias = Callable[[Sequence[LabelledData]], tuple[Projections, list[LabelledData]]]
-
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
 # choice is no source of error here, and every one of them costs as much as all permutations together.
 DRAWING = Drawing(n_projections=128)
@@ -49,7 +46,7 @@ _FARTHEST = 1e12
 
 def compare_pair(
     pair: Sequence[LabelledData],
-    fit: Fit,
+    fit: Callable[[Sequence[LabelledData]], tuple[Projections, list[LabelledData]]],
     how: Permuting,
     seed: int,
     *,

@@ -136,9 +136,8 @@ class Permutations:
         self._measures: dict[str, Measure] = {}
         if self._judges_all:
             near, has_classes = [pool.bring_near(FARTHEST) for pool in kept.pools], plan.n_classes > 1
-            costly = near
-            if len(plan.codes) > _LARGE:
-                costly = [pool.part(slice(-(-len(pool.rows) // 2))) for pool in near]
+            is_large = len(plan.codes) > _LARGE
+            costly = [pool.part(slice(-(-len(pool.rows) // 2))) for pool in near] if is_large else near
             of_labels = replace(plan, orders=ORDERS, n_cells=_CELLS)
             of_features = replace(of_labels, labels=False, n_cells=_CELLS_OF_FEATURES)
             self._costs = {"distance": (of_labels, costly)} if has_classes else {}

@@ -110,8 +110,7 @@ def _average(codes: Codes, numbers: Doubles) -> Doubles:
     """(N,) for every row the mean of the numbers of its value, less the mean of all."""
     counts = np.bincount(codes)
     means = np.bincount(codes, weights=numbers) / (counts + _SHRINK)
-    found: Doubles = (means - np.average(means, weights=counts))[codes]
-    return found
+    return np.asarray((means - np.average(means, weights=counts))[codes])
 
 
 def _count_pairs(first: Codes, second: Codes) -> tuple[Doubles, Doubles]:
@@ -124,8 +123,7 @@ def _count_pairs(first: Codes, second: Codes) -> tuple[Doubles, Doubles]:
 def _compare_codes(first: Codes, second: Codes) -> Doubles:
     """(N,) how much more often the two values of a row go together than by chance, as a share of that."""
     counts, expected = _count_pairs(first, second)
-    found: Doubles = ((counts - expected) / (expected + _SHRINK))[first, second]
-    return found
+    return np.asarray(((counts - expected) / (expected + _SHRINK))[first, second])
 
 
 def _find_association(first: Codes, second: Codes) -> float:

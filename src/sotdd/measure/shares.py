@@ -25,7 +25,7 @@ from sotdd.compute.resampling import Marks, Plan, make_seed
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.inputs.sampling import sample_rows
 from sotdd.measure.changes import Changes, ColumnChange
-from sotdd.measure.columns import Kind, find_image_shape, name_features, name_label
+from sotdd.measure.columns import find_image_shape, name_features, name_label
 from sotdd.measure.scores import Doubles, Floats
 from sotdd.projections.directions import Orthogonal
 from sotdd.projections.recipe import Projections
@@ -68,27 +68,32 @@ def share_changes(
     keys, places = _find_columns(pair, points[0].n_features)
     table, split, halved = (_sum_columns(part, places, len(keys)) for part in _measure_parts(points, projections, p))
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
-    tested = {(one.column, one.kind == "label"): one for one in changes.columns}
-    for name, is_label in [keys[place] for place in np.argsort(by_chance[:-1] - parts[:-1]).tolist()]:
-        kind: Kind = "label" if is_label else "number"
-        tested.setdefault((name, is_label), ColumnChange(name, kind, False, "", "not tested by itself", 1.0))
+    tested = _list_tested(changes, [keys[place] for place in np.argsort(by_chance[:-1] - parts[:-1]).tolist()])
     joint = [one.p_value for one in changes.pairs] + [one.p_value for one in changes.classes if named is not None]
     together = ColumnChange("together", "together", bool(joint), "", "", min(joint, default=1.0))
-    beyond = np.array([*(tested[key].changed for key in keys), together.changed])
+    found = [*(tested[key] for key in keys), together]
+    beyond = np.array([one.changed for one in found])
     total, excess = float(parts.sum()) or 1.0, float((parts - by_chance)[beyond].sum())
-    share, stderr = np.full((2, len(parts)), np.nan)
+    numbers = (np.column_stack([parts, by_chance]) / total).tolist()
+    found = [replace(one, raw_share=raw, by_chance=chance) for one, (raw, chance) in zip(found, numbers, strict=True)]
     if excess > 0:
-        share = (parts - by_chance) / excess
-        stderr = _find_errors(table, split, halved, np.where(beyond, share, 0.0), beyond) / excess
-    numbers = np.column_stack([share, stderr, parts / total, by_chance / total]).tolist()
-    found = [
-        replace(one, raw_share=raw, by_chance=chance, **({"share": own, "stderr": error} if one.changed else {}))
-        for one, (own, error, raw, chance) in zip((*(tested[key] for key in keys), together), numbers, strict=True)
-    ]
+        share = np.where(beyond, (parts - by_chance) / excess, 0.0)
+        stderr = _find_errors(table, split, halved, share, beyond) / excess
+        for place in np.flatnonzero(beyond).tolist():
+            found[place] = replace(found[place], share=float(share[place]), stderr=float(stderr[place]))
     columns = [*(tested | dict(zip(keys, found, strict=False))).values()]
     columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
     shape = None if any(part.columns is not None for part in pair) else find_image_shape(pair[0])
     return replace(changes, columns=tuple(columns), together=found[-1], shape=shape)
+
+
+def _list_tested(changes: Changes, keys: Sequence[tuple[str, bool]]) -> dict[tuple[str, bool], ColumnChange]:
+    """Columns by their name and whether they are the label: what the test says, or that it did not look."""
+    tested = {(one.column, one.kind == "label"): one for one in changes.columns}
+    for name, is_label in keys:
+        one = ColumnChange(name, "label" if is_label else "number", False, "", "not tested by itself", 1.0)
+        tested.setdefault((name, is_label), one)
+    return tested
 
 
 def _find_columns(pair: Sequence[LabelledData], n_features: int) -> tuple[list[tuple[str, bool]], NDArray[np.int64]]:
@@ -137,10 +142,7 @@ def _find_errors(
         for part in (table, split, halved)
     )
     variance = of_halves.var(axis=0, ddof=1) + of_splits.var(axis=0, ddof=1) / len(split)
-    if len(rest) > 1:
-        variance += rest.var(axis=0, ddof=1) / len(rest)
-    errors: Doubles = np.sqrt(variance)
-    return errors
+    return np.asarray(np.sqrt(variance + rest.var(axis=0, ddof=1) / len(rest)))
 
 
 # ------------------------------------------------------------------ parts of W_p^p
@@ -190,9 +192,7 @@ class FeaturePool:
 
 
 def find_directions(n_features: int, seed: int) -> Floats:
-    """(L, d) directions in orthogonal frames; along a single feature there is only one."""
-    if n_features == 1:
-        return np.ones((1, 1), np.float32)
+    """(L, d) directions in orthogonal frames."""
     count = max(1, DIRECTIONS // n_features) * n_features if n_features <= DIRECTIONS else DIRECTIONS
     rng = generator(seed, Stream.FEATURE_DIRECTIONS, 0)
     return Orthogonal().draw(rng, count, n_features).theta.astype(np.float32)

@@ -161,9 +161,7 @@ def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = N
     """
     ridge = _RIDGE if codes is None else _CLASS_RIDGE
     points = _whiten(centre_rows(rows, None), centre_rows(rows, codes), ridge).T  # (N, r)
-    everyone: list[Any] = [slice(None)]
-    members = everyone if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
-    classes = [(own, points[own]) for own in members]
+    classes = [(own, points[own]) for own in _list_classes(codes)]
 
     def measure(right: NDArray[Any]) -> Doubles:
         total, compared = np.zeros(len(right)), np.zeros(len(right))
@@ -196,13 +194,13 @@ def measure_shares(codes: NDArray[np.int64]) -> Measure:
 def centre_rows(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
     """Rows (L, N) less their means, of all points or of each class."""
     wide = rows.astype(np.float64)
-    if codes is None:
-        wide -= wide.mean(axis=1, keepdims=True)
-        return wide
-    for label in range(int(codes.max()) + 1):
-        members = codes == label
-        wide[:, members] -= wide[:, members].mean(axis=1, keepdims=True)
+    for own in _list_classes(codes):
+        wide[:, own] -= wide[:, own].mean(axis=1, keepdims=True)
     return wide
+
+
+def _list_classes(codes: NDArray[np.int64] | None) -> list[Any]:
+    return [slice(None)] if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
 
 
 def _whiten(points: Doubles, reference: Doubles, ridge: float) -> Doubles:

@@ -69,10 +69,11 @@ def _say_spread(one: Column, value: float) -> tuple[str, str]:
 
     The word follows the numbers that stand beside it: a column in other units is narrower if its numbers are.
     """
-    first, second = map(_find_spread, one.split(one.numbers))
+    unit = float(np.nanmax(np.abs(one.numbers))) or 1.0  # however large values are
+    first, second = (unit * float(np.nanstd(side / unit)) for side in one.split(one.numbers))
     ranks = score_numbers(one.numbers.astype(np.float64), one.known)["spread"]
     if (second > first) == (one.split(ranks)[1].mean() > 0):
-        return "wider" if second > first else "narrower", _say_pair("spread", (first, second))
+        return "wider" if second > first else "narrower", f"spread {' → '.join(_say_all((first, second)))}"
     widths = [float(np.diff(np.nanquantile(side, (0.05, 0.95)))[0]) for side in one.split(one.numbers)]
     return "wider" if widths[1] > widths[0] else "narrower", f"90 % within {_say_ranges(one, (0.05, 0.95))}"
 
@@ -83,13 +84,6 @@ def _say_ranges(one: Column, levels: tuple[float, float]) -> str:
     return " → ".join(" to ".join(_say_all(ends)) for ends in ranges)
 
 
-def _find_spread(values: Doubles) -> float:
-    """The standard deviation of the values that are there, however large they are."""
-    present = values[~np.isnan(values)]
-    unit = float(np.abs(present).max(initial=0.0)) or 1.0
-    return unit * float(np.std(present / unit)) if len(present) else 0.0
-
-
 def _is_spread_apart(one: Column) -> bool:
     """Whether one side lies farther from its own median, by ranks: values that only moved lie farther out among all."""
     sides = [np.abs(side - np.nanmedian(side)) for side in one.split(one.numbers.astype(np.float64))]
@@ -98,7 +92,7 @@ def _is_spread_apart(one: Column) -> bool:
 
 
 def _say_end(one: Column, value: float, aspect: str) -> tuple[str, str]:
-    """How many rows are at one end: values from there on; and the farthest of either side, where one is far out."""
+    """How many rows are at one end: values from there on."""
     first, second = one.share(one.mark(aspect, value))
     word = f"{'more' if second > first else 'fewer'} {aspect} values"
     where = "from" if aspect == "high" else "up to"
@@ -157,12 +151,8 @@ def say_mean(one: Column) -> str:
     means = float(sides[0].mean()), float(sides[1].mean())
     medians = float(np.median(sides[0])), float(np.median(sides[1]))
     against = (means[1] - means[0]) * (medians[1] - medians[0]) < 0
-    return _say_pair("median" if against else "mean", medians if against else means)
-
-
-def _say_pair(name: str, ends: tuple[float, float]) -> str:
-    first, second = _say_all(ends)
-    return f"{name} {first} → {second}"
+    name, ends = ("median", medians) if against else ("mean", means)
+    return f"{name} {' → '.join(_say_all(ends))}"
 
 
 def _say_all(values: Sequence[float]) -> list[str]:

@@ -226,7 +226,7 @@ def _draw_bars(features: Changes, ax: Axes | None) -> Axes:
     ax = _take_axes(ax, 6.4, 1.4 + 0.3 * len(shown))
     places = np.arange(len(shown))
     values = [shares[one.column] for one in shown]
-    errors = [np.nan_to_num(one.stderr or 0.0) for one in shown]
+    errors = [one.stderr or 0.0 for one in shown]
     colours = [_ACCENT if one.changed else _RULE for one in shown]
     ax.barh(places, values, xerr=errors, color=colours, error_kw={"ecolor": _QUIET, "elinewidth": 1}, height=0.7)
     ax.axvline(0, color=_RULE, linewidth=1)
@@ -263,7 +263,8 @@ def _draw_pixels(features: Changes, ax: Axes | None) -> Axes:
 
 
 def _say_share_unit(features: Changes) -> str:
-    return "share of what is beyond noise" if features.has_shares else "share of the distance, less that of chance"
+    found = any(one.share is not None for one in (*features, *filter(None, [features.together])))
+    return "share of what is beyond noise" if found else "share of the distance, less that of chance"
 
 
 def _take_axes(

@@ -334,7 +334,7 @@ def judge_absent(item: tuple[str, str | None, int]) -> tuple[bool, ...]:
     classes = [line for side in (0, 1) for line in why.lines(side)]
     return (
         any(line.counterpart is None for line in classes), any(line.lost for line in classes),
-        any(line.moved for line in classes), bool(why.by_feature.beyond_noise),
+        any(line.moved for line in classes), bool(why.by_feature.changed),
     )  # fmt: skip
 
 

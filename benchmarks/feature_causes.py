@@ -150,22 +150,22 @@ def hits(law: str, cause: str, n: int, d: int, trials: int) -> dict[str, float]:
                 counts[name] += set(np.argsort(-numbers)[: len(wanted)].tolist()) == wanted
         features = explained(a, b, cause, seed)
         pairs = [set(pair.names) for pair in features.pairs]
-        named = {one.name for one in features.beyond_noise}
+        named = {one.column for one in features.changed}
         right = {"feature 0", "feature 1"} if cause == "correlated" else {"feature 0"}
         if cause == "correlated":
             counts["ours"] += bool(pairs) and pairs[0] == right
             counts["named"] += right in pairs
             counts["others named"] += bool(named) or any(pair != right for pair in pairs)
         elif cause in ("moved", "scaled"):
-            counts["ours"] += next(iter(features)).name == "feature 0"
+            counts["ours"] += next(iter(features)).column == "feature 0"
             counts["named"] += named >= right
-            counts["others named"] += bool(named - right) or features.together.beyond_noise
+            counts["others named"] += bool(named - right) or features.together.changed
         else:
-            counts["others named"] += bool(named) or features.together.beyond_noise
+            counts["others named"] += bool(named) or features.together.changed
     return {name: count / trials for name, count in counts.items()}
 
 
-def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.measure.shares.FeatureShares:
+def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.results.Changes:
     """What an explanation says of the features; its own seed is the trial's."""
     rng = np.random.default_rng(seed)
     labels = [(part[:, 0] > np.median(part[:, 0])).astype(int) for part in (a, b)]

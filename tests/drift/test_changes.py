@@ -11,7 +11,7 @@ from scipy.stats import hypergeom, norm
 import sotdd
 from sotdd.compute.resampling import Plan
 from sotdd.measure.columns import score_numbers
-from sotdd.measure.scores import Block, Differences, compare_block
+from sotdd.measure.scores import Differences, Score, compare_scores
 
 
 def table(seed, n):
@@ -79,7 +79,7 @@ def test_pairs_and_classes_are_named(reference):
     assert second < -0.7
     moved = reference.find_changes(data.assign(score=data.score + 1.5 * (data.kind == "b")))
     assert [(one.label, one.column) for one in moved.classes] == [("b", "score")]
-    assert "class b changed: score, mean" in repr(moved)
+    assert "class b: score, mean" in repr(moved)
 
 
 def test_shares_are_those_of_the_distance(reference):
@@ -140,10 +140,10 @@ def test_permutations_are_those_of_a_slow_count(rng):
     members = replace(plan, actual=True).mark_all(range(100)) == 1
     assert members[0].tolist() == [False] * 20 + [True] * 10
     assert set(members.sum(axis=1)) == {10}
-    blocks = [Block(score[:, None], [place], [("any", str(place))]) for place, score in enumerate(scores)]
+    scored = [Score(place, ("any", str(place)), score) for place, score in enumerate(scores)]
     differences = Differences()
     for some in (members[:40], members[40:]):
-        differences.extend(compare_block(block, some.astype(np.float32)) for block in blocks)
+        differences.extend(compare_scores(scored, some.astype(np.float32)))
     whole = [differences.largest[str(place)] for place in range(len(scores))]
     np.testing.assert_array_equal(differences.largest["any"], np.max(whole, axis=0))
     plain = np.array([abs(scores[0][member].mean() - scores[0][~member].mean()) for member in members])

@@ -12,7 +12,7 @@ from sotdd.compute.resampling import Plan
 from sotdd.measure.columns import pool_columns, rank_columns
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.relations import PAIRS, WITHIN, Pairs, Within
-from sotdd.measure.scores import Differences, compare_block
+from sotdd.measure.scores import Differences, compare_scores
 from sotdd.measure.statistics import find_axes
 
 
@@ -69,7 +69,7 @@ def test_the_largest_differences_are_those_of_a_slow_count(rng):
     slow = np.array([np.abs(products[:, one].sum(axis=1) - 20 * products.mean(axis=1)) / unit for one in members])
     pairs, found = Pairs(pool_columns(data)), Differences()
     for some in (members[:2], members[2:]):  # as many as were asked for so far
-        found.extend(compare_block(block, some.astype(np.float32)) for block in pairs.blocks())
+        found.extend(one for scores in pairs.score() for one in compare_scores(scores, some.astype(np.float32)))
     np.testing.assert_allclose(found.largest[PAIRS], slow.max(axis=1), rtol=1e-5)
     np.testing.assert_allclose(found.found, slow[0], rtol=1e-5)
 
@@ -145,7 +145,7 @@ def test_an_explanation_permutes_groups_too(rng):
         pair = [make_people(rng, 6, 40) for _ in range(2)]
         for place, groups in enumerate((False, True)):
             opened = [sotdd.open_dataset(points, groups=who if groups else None) for points, who in pair]
-            named[place] += bool(sotdd.explain(*opened, n_projections=8).by_feature.beyond_noise)
+            named[place] += bool(sotdd.explain(*opened, n_projections=8).by_feature.changed)
     assert named[0] >= 5
     assert named[1] <= 1
 

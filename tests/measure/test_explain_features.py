@@ -9,11 +9,15 @@ import reference
 import sotdd
 from sotdd.basics.threads import Workers
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.contributions import FeaturePool, find_contributions, find_directions
+from sotdd.measure.shares import FeaturePool, find_contributions, find_directions
 
 
 def pool_of(a, b, workers, scaler=None):
     return FeaturePool.of([LabelledData.of(a), LabelledData.of(b)], scaler, 0, workers)
+
+
+def sides(a, b):
+    return np.repeat([0, 1], [len(a), len(b)]).astype(np.uint8)
 
 
 def half_way(a, b):
@@ -42,7 +46,7 @@ def test_parts_add_up_to_the_sliced_distance(rng, p, m):
     with Workers(1) as workers:
         pool = pool_of(a, b, workers)
         unit = max(np.abs(a).max(), np.abs(b).max())
-        parts = find_contributions(pool, pool.side, theta, p, workers).mean(axis=0) * unit**p
+        parts = find_contributions(pool, sides(a, b), theta, p, workers).mean(axis=0) * unit**p
     matched = half_way(a, b)
     assert parts[-1] == pytest.approx(sliced(*matched, theta.astype(float), p), rel=1e-4)
     whole = sliced(a, b, theta.astype(float), p)
@@ -56,7 +60,7 @@ def test_parts_are_integrals_of_what_changes_on_the_way(rng):
     with Workers(1) as workers:
         pool = pool_of(a, b, workers)
         unit = max(np.abs(a).max(), np.abs(b).max())
-        parts = find_contributions(pool, pool.side, theta, 2.0, workers).mean(axis=0) * unit**2
+        parts = find_contributions(pool, sides(a, b), theta, 2.0, workers).mean(axis=0) * unit**2
     near = half_way(a, b)
     steps, found = 60, np.zeros(2)
     for step in range(steps):
@@ -91,7 +95,7 @@ def test_the_column_that_changed_is_named(rng, law, n, d):
     for cause in ("moved", "scaled"):
         a, b = changed(rng, cause, n, d, law)
         features = sotdd.explain(a * units, b * units, scale="features", n_projections=64).by_feature
-        assert features.beyond_noise[0].name == "feature 1", cause
+        assert features.changed[0].column == "feature 1", cause
         assert features.together.p_value > 0.01
 
 
@@ -99,7 +103,7 @@ def test_the_column_that_changed_is_named(rng, law, n, d):
 def test_columns_that_go_together_are_named_as_a_pair(rng, n, d):
     why = sotdd.explain(*changed(rng, "correlated", n, d), n_projections=64)
     features = why.by_feature
-    assert features.together.beyond_noise
+    assert features.together.changed
     assert features.pairs[0].names == ("feature 0", "feature 1")
     first, second = features.pairs[0].correlations
     assert abs(first) < 0.3
@@ -113,12 +117,12 @@ def test_shuffled_labels_name_no_column_and_matched_names_name_the_label(rng):
     other = rng.normal(size=(300, 3))
     shuffled = rng.permutation((other[:, 0] > 0).astype(int))
     plain = sotdd.explain((x, y), (other, shuffled), n_projections=64)
-    assert not plain.by_feature.beyond_noise
-    assert all(np.isnan(one.share) for one in plain.by_feature)
+    assert not plain.by_feature.changed
+    assert all(one.share is None for one in plain.by_feature)
     why = sotdd.explain((x, y), (other, shuffled), n_projections=64, label_names="match")
     matched = why.by_feature
-    assert matched.columns[-1].name == "(label)"
-    assert matched.together.beyond_noise
+    assert [one.column for one in matched if np.isfinite(one.raw_share)][-1] == "label"
+    assert matched.together.changed
     assert matched.together.share == pytest.approx(1)
     assert {one.column for one in why.test.changes.classes} == {"feature 0"}
 
@@ -128,8 +132,8 @@ def test_equal_values_do_not_seem_to_go_together():
     a, b = ((rng.random((200, 6)) < [0.5, 0.2, 0.1, 0.1, 0, 0]).astype(float) for _ in range(2))
     a[:, 5], b[:, 5] = 1.0, 1.0
     features = sotdd.explain(a, b, n_projections=64).by_feature
-    assert not features.together.beyond_noise
-    assert not features.beyond_noise
+    assert not features.together.changed
+    assert not features.changed
 
 
 def test_shares_add_up_and_read_well(rng):
@@ -143,17 +147,16 @@ def test_shares_add_up_and_read_well(rng):
     why = sotdd.explain(*tables, n_projections=64)
     features = why.by_feature
     assert features.noun == "column"
-    assert [one.name for one in features.beyond_noise] == ["income", "flag"]
-    assert sum(one.share for one in (*features, features.together)) == pytest.approx(1)
+    assert [one.column for one in features.changed] == ["income", "flag"]
+    assert sum(one.share or 0 for one in (*features, features.together)) == pytest.approx(1)
     assert sum(one.raw_share for one in (*features, features.together)) == pytest.approx(1)
-    income, flag = features.beyond_noise
+    income, flag = features.changed
     assert income.share > 0.5
-    shares = {one.column: one.share for one in why.test.changes}
-    assert shares == {"income": income.share, "flag": flag.share, "age": None}
+    assert [one.share for one in features] == [income.share, flag.share, None]
     before, after = (f"{100 * table.flag.mean():.0f} %" for table in tables)
     assert f"1 in {before} → {after} of rows" in why.table()
-    told = json.loads(json.dumps(why.to_dict(), allow_nan=False))["by_feature"]
-    assert told["features"][0]["name"] == "income"
+    told = json.loads(json.dumps(why.to_dict(), allow_nan=False))["test"]["changes"]
+    assert told["columns"][0]["column"] == "income"
 
 
 def test_pixels_have_a_picture_and_features_bars(rng):
@@ -163,7 +166,7 @@ def test_pixels_have_a_picture_and_features_bars(rng):
     assert features.noun == "pixel"
     assert features.pixels.shape == (6, 5)
     assert np.unravel_index(features.pixels.argmax(), (6, 5)) == (2, 3)
-    assert features.beyond_noise[0].name == "pixel 2, 3"
+    assert features.changed[0].column == "pixel 2, 3"
     assert "of 30 pixels" in repr(features)
     ax = features.plot()
     assert len(ax.images) == 1
@@ -178,4 +181,4 @@ def test_odd_sizes_are_explained(rng, shape):
     features = sotdd.explain(rng.normal(size=shape), rng.normal(size=(3, shape[1])), n_projections=64).by_feature
     assert len(features) == shape[1]
     assert all(np.isfinite(one.raw_share) for one in features)
-    assert not features.beyond_noise
+    assert not features.changed

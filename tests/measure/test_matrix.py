@@ -61,7 +61,7 @@ def test_tables(datasets, tmp_path):
     assert frame["distance"].tolist() == [line.distance.value for line in order]
     why = sotdd.explain(datasets["near"], datasets["far"], n_projections=32)
     assert why.to_pandas()["share"].tolist() == [line.share for side in (0, 1) for line in why.lines(side)]
-    assert why.by_feature.to_pandas()["name"].tolist() == [one.name for one in why.by_feature]
+    assert why.by_feature.to_pandas()["column"].tolist() == [one.column for one in why.by_feature]
     changes = sotdd.DriftReference.fit(datasets["near"]).find_changes(datasets["far"])
     assert changes.to_pandas()["p_value"].tolist() == [one.p_value for one in changes]
     lines = repr(matrix).splitlines()

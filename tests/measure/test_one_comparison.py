@@ -102,12 +102,6 @@ def test_a_table_with_gaps_has_one_verdict_and_one_table(rng, ask):
     assert explained["test"]["changes"] == tested["changes"] == checked["changes"]
     changed = [one for one in tested["changes"]["columns"] if one["changed"]]
     assert [(one["column"], one["what"], one["share"]) for one in changed] == [("depth", "more gaps", pytest.approx(1))]
-    shares = {one["name"]: one for one in explained["by_feature"]["features"]}
-    assert shares.keys() == {one["column"] for one in tested["changes"]["columns"]}
-    for one in tested["changes"]["columns"]:
-        same = shares[one["column"]]
-        assert (same["p_value"], same["beyond_noise"]) == (one["p_value"], one["changed"])
-        assert same["share"] == (one["share"] or 0.0)
 
 
 @pytest.mark.parametrize("filled", [0, 1])
@@ -209,7 +203,7 @@ def test_a_shift_that_no_column_shows_points_to_the_nearest(rng, ask):
     assert 0.05 < told["changes"]["nearest"]["p_value"] < 1
     message = told["checks"][0]["message"]
     assert re.search(
-        r"no single column, pair or class is beyond chance; nearest: f\d+, p = 0\.\d+: moved, mean", message
+        r"no single column, pair or class is beyond chance; nearest: f\d+: moved, mean .* \(p = 0\.\d+\)", message
     )
     assert message in said
     test = sotdd.test(a, b, label=None)

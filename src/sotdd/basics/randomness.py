@@ -22,7 +22,6 @@ class Stream(IntEnum):
     FLOW_STEPS = 8  # seeds of the projections that a step of a flow uses, by step
     STREAM_GROUPS = 9  # groups that points of a stream are dealt to, by how many came before
     DEBIASING_HALVES = 10  # points of a dataset dealt to two sides, whose distance is a peer's sampling floor
-    FEATURE_ROWS = 20  # points that features are compared on, by dataset
     FEATURE_DIRECTIONS = 21  # that features are compared along
     FEATURE_TIES = 24  # the order of equal values, by feature
     CLASS_TIES = 26  # the order of points that are equal, by dataset

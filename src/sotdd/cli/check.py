@@ -175,7 +175,7 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     import sotdd
     from sotdd.drift.gate import Gate
-    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.measure.permutations import MOST_POINTS
 
     device = _choose(asked, "device")
     if o.is_made(reference):
@@ -224,7 +224,7 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked) -> GateRu
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
     """Open a batch as the reference was, or a sample of it where it is large; a sketch only beside a sketch."""
-    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.measure.permutations import MOST_POINTS
 
     if o.is_made(batch, o.REFERENCE):
         raise SotddError(f"{batch!r} is a reference: give it first, and then the batches.")

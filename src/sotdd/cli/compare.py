@@ -161,7 +161,7 @@ def explain_command(
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
     import sotdd
-    from sotdd.measure.comparison import MOST_POINTS
+    from sotdd.measure.permutations import MOST_POINTS
 
     most = asked.measuring.get("max_points", MOST_POINTS)
     datasets = [open_data(source, asked, "to permute", most) for source in (a, b)]

@@ -18,8 +18,8 @@ from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.changes import Changes
-from sotdd.measure.comparison import MOST_POINTS
 from sotdd.measure.distance import distance
+from sotdd.measure.permutations import MOST_POINTS
 from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.sketches.sketch import Sketch
 

@@ -31,9 +31,10 @@ from sotdd.inputs.reading import OPTIONS
 from sotdd.inputs.sources import SourceText
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
-from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
+from sotdd.measure.comparison import DRAWING, compare_pair, sample_datasets, split_seed
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
+from sotdd.measure.permutations import MOST_POINTS, Permuting
 from sotdd.measure.statistics import LabelNames
 from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 from sotdd.projections.drawing import DRAWING as MANY
@@ -156,7 +157,7 @@ class DriftReference(Received):
         device
             As in `sotdd.distance`.
         """
-        how = Permuting.of(p, 1, "combined", label_names, max_points)
+        how = Permuting(p, 1, "combined", label_names, max_points)
         reading, drawn = split_reading(drawing)
         seed, settings = split_seed(drawn, projections)
         has_name = isinstance(data, (str, PathLike, LabelledData))
@@ -269,14 +270,14 @@ class DriftReference(Received):
         progress
             True for a bar, or a function of (done, total).
         """
-        how = Permuting.of(self.p, n_permutations, "combined", self.label_names, max_points, level)
+        how = Permuting(self.p, n_permutations, "combined", self.label_names, max_points, level)
         number = self.seed if seed is None else check_seed(seed)
         most = {} if isinstance(batch, LabelledData) else {"max_points": how.max_points}
         pair = self._put_beside(self.open_batch(batch, **most))
         return compare_pair(
             pair, partial(self._refit, seed=None if seed is None else number), how, number,
             remarks=self._remark_on(pair[1]), device=device, progress=progress,
-        )[0]  # fmt: skip
+        )  # fmt: skip
 
     def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.

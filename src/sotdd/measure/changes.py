@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from sotdd.basics.checks import Received
-from sotdd.basics.display import make_frame
+from sotdd.basics.display import make_frame, picture
+from sotdd.basics.errors import SotddError
 from sotdd.basics.text import align_rows, json_number, say_count, show
-from sotdd.measure.columns import NAMED, RARE, Key, Kind
-from sotdd.measure.permutations import Permutations
+from sotdd.measure.columns import MOST_COLOURS, NAMED, RARE, Kind, name_pixels
 from sotdd.measure.relations import ALL, CLASSES, PAIRS, WITHIN, are_apart, correlate
-from sotdd.measure.words import Aspect, Bars, describe_change, draw_bars, say_farthest, say_mean
+from sotdd.measure.scores import Doubles
+from sotdd.measure.words import NO_BARS, Aspect, Bars, describe_change, draw_bars, say_farthest, say_mean
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from sotdd.measure.permutations import Permutations
 
 # Rows of the table unless a number is asked for.
 MOST_SHOWN = 10
+
+# Columns that are written out as JSON.
+_MOST_WRITTEN = 1000
+
+# What columns, pairs and classes are called, one and several.
+_NOUNS = ("column", "columns"), ("pair of columns", "pairs of columns"), ("class", "classes")
 
 # What stands for every class: how columns go together with all of them.
 _ALL_CLASSES = "relations to labels"
@@ -37,7 +47,7 @@ class ColumnChange(Received):
     Attributes
     ----------
     column, kind
-        What it is called, and what it holds.
+        What it is called, such as "feature 3" where features have no names; and what it holds.
     changed
         Whether it changed beyond chance: the test of both datasets says that they differ, and its p-value is small.
     what
@@ -46,11 +56,15 @@ class ColumnChange(Received):
         By how much, in its own units, such as "mean 40.1 → 60.3".
     p_value
         How often chance makes *any* column differ so much.
-    share
-        Its share of what the distance between the points is beyond noise, as `sotdd.explain` has it; None if it did
-        not change, or for labels.
     bars
         What there is to draw.
+    share, stderr
+        Its share of what the distance between the points is beyond noise, which adds up to one over all columns and
+        what they are together; and the standard error, over samples of these sizes and over directions. None if it did
+        not change, and where nothing of the distance is beyond noise.
+    raw_share, by_chance
+        Its share of the sliced distance between points, noise and all, to the power p, which adds up to one too; and
+        what of that noise alone would give. NaN for labels, and where shares were not measured since nothing changed.
     """
 
     column: str
@@ -59,28 +73,20 @@ class ColumnChange(Received):
     what: str
     detail: str
     p_value: float
-    share: float | None
-    bars: Bars
-
-    @property
-    def about(self) -> str:
-        """The column, as it is shown."""
-        return show(self.column, 40)
-
-    @property
-    def said(self) -> str:
-        """What differs, and by how much."""
-        return ", ".join(filter(None, (self.what, self.detail)))
+    bars: Bars = NO_BARS
+    share: float | None = None
+    stderr: float | None = None
+    raw_share: float = math.nan
+    by_chance: float = math.nan
 
     def __str__(self) -> str:
-        """The column and what changed, in one line."""
-        return f"{self.about}: {self.said}"
+        """The column, what differs, and by how much, in one line."""
+        return f"{show(self.column, 40)}: {', '.join(filter(None, (self.what, self.detail)))}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        values = {**asdict(self), "share": None if self.share is None else json_number(self.share)}
-        del values["bars"]
-        return values
+        values = {key: value for key, value in asdict(self).items() if key != "bars"}
+        return {key: json_number(value) if isinstance(value, float) else value for key, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -95,19 +101,10 @@ class CorrelationChange(Received):
     correlations: tuple[float, float]
     p_value: float
 
-    @property
-    def about(self) -> str:
-        """The pair, as it is shown."""
-        return f"correlation of {' and '.join(show(name, 40) for name in self.names)}"
-
-    @property
-    def said(self) -> str:
-        """Both correlations."""
-        return f"{self.correlations[0]:.2f} → {self.correlations[1]:.2f}"
-
     def __str__(self) -> str:
         """The pair and both correlations, in one line."""
-        return f"{self.about}: {self.said}"
+        names, (first, second) = " and ".join(show(name, 40) for name in self.names), self.correlations
+        return f"correlation of {names}: {first:.2f} → {second:.2f}"
 
 
 @dataclass(frozen=True)
@@ -119,19 +116,10 @@ class ClassChange(Received):
     detail: str
     p_value: float
 
-    @property
-    def about(self) -> str:
-        """The class, as it is shown."""
-        return self.label if self.label == _ALL_CLASSES else f"class {show(self.label, 40)}"
-
-    @property
-    def said(self) -> str:
-        """Where it differs, and by how much."""
-        return ", ".join(filter(None, (show(self.column, 60), self.detail)))
-
     def __str__(self) -> str:
-        """The class and what changed in it, in one line."""
-        return f"{self.about} changed: {self.said}"
+        """The class and what differs in it, in one line."""
+        label = self.label if self.label == _ALL_CLASSES else f"in class {show(self.label, 40)}"
+        return f"{label}: {', '.join(filter(None, (show(self.column, 60), self.detail)))}"
 
 
 Change: TypeAlias = ColumnChange | CorrelationChange | ClassChange
@@ -139,12 +127,12 @@ Change: TypeAlias = ColumnChange | CorrelationChange | ClassChange
 
 @dataclass(frozen=True, eq=False)
 class Changes(Received):
-    """All that changed; iterate over it for every `ColumnChange`, the clearest change first, then the largest share.
+    """All that changed, and how much of the distance each column makes; iterate over it for every `ColumnChange`.
 
     Attributes
     ----------
     columns
-        Every column that could be compared.
+        Every column that could be compared, the clearest change first, then the largest share.
     pairs
         Pairs of columns that go together differently beyond chance, the clearest first.
     classes
@@ -154,6 +142,25 @@ class Changes(Received):
     nearest
         The column, pair or class with the smallest p-value, whether or not it is beyond chance; None if none could be
         compared.
+    together
+        The share of how columns go together, once each has the same distribution on both sides: the change of their
+        correlations, and whatever else is not in one column alone. None where shares were not measured.
+    shape
+        That of a point, where points are images.
+
+    Examples
+    --------
+    One column of three moves:
+
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(2, 400, 3))
+    >>> b[:, 1] += 0.5
+    >>> changes = sotdd.test(a, b).changes
+    >>> [one.column for one in changes.changed]
+    ['feature 1']
+    >>> changes.changed[0].share > 0.9, changes.together.changed
+    (True, False)
     """
 
     columns: tuple[ColumnChange, ...] = ()
@@ -161,6 +168,8 @@ class Changes(Received):
     classes: tuple[ClassChange, ...] = ()
     level: float = 0.05
     nearest: Change | None = None
+    together: ColumnChange | None = None
+    shape: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         """How many columns were compared."""
@@ -175,18 +184,41 @@ class Changes(Received):
         """The columns that changed beyond chance."""
         return tuple(one for one in self.columns if one.changed)
 
+    @property
+    def noun(self) -> str:
+        """What a column is called."""
+        return "column" if self.shape is None else "pixel"
+
+    def list_shares(self) -> dict[str, float]:
+        """The share of every column; where nothing is beyond noise, what is beyond chance in place of shares."""
+        if self.together is None:
+            raise SotddError("nothing changed, so shares were not measured: use sotdd.explain.")
+        parts = (*self.columns, self.together)
+        found = any(one.share is not None for one in parts)
+        return {one.column: one.share or 0.0 if found else one.raw_share - one.by_chance for one in parts}
+
+    @property
+    def pixels(self) -> Doubles:
+        """Where points are images, `list_shares` as rows and columns of one, those of its colours added up."""
+        shares = self.list_shares()
+        if self.shape is None:
+            raise SotddError("the points of these datasets are no images: read the share of each column.")
+        image = np.array([shares[name] for name in name_pixels(self.shape)]).reshape(self.shape)
+        if image.ndim == 2:
+            return image
+        return np.asarray(image.sum(axis=0 if image.shape[0] <= MOST_COLOURS else 2))  # which come first or last
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""
+        return picture("features")(self, ax)
+
     def say_where(self) -> str:
         """Where a difference lies, in a few words: what changed, or what comes nearest to it."""
-        counts = (
-            (self.changed, "column"),
-            (self.pairs, "pair of columns", "pairs of columns"),
-            (self.classes, "class", "classes"),
-        )
-        said = [say_count(len(found), *nouns) for found, *nouns in counts if found]
+        found = zip((self.changed, self.pairs, self.classes), _NOUNS, strict=True)
+        said = [say_count(len(some), *nouns) for some, nouns in found if some]
         if said or self.nearest is None:
             return f"{' and '.join(said)} changed" if said else ""
-        near = f"{self.nearest.about}, p = {say_chance(self.nearest.p_value)}: {self.nearest.said}"
-        return f"no single column, pair or class is beyond chance; nearest: {near}"
+        return f"no single column, pair or class is beyond chance; {_say_nearest(self.nearest)}"
 
     def list_rows(
         self, limit: int | None = MOST_SHOWN, names: tuple[str, str] = ("reference", "batch")
@@ -205,42 +237,38 @@ class Changes(Received):
         return said + [str(one) for one in (*self.pairs[:limit], *self.classes[:limit])]
 
     def __repr__(self) -> str:
-        """A table of the columns that changed."""
-        if not self.changed:
-            none = f"none of {say_count(len(self), 'column')} changed beyond chance"
-            near = (
-                []
-                if self.nearest is None or self.pairs or self.classes
-                else [f"nearest: {self.nearest.about}: {self.nearest.said}, p = {say_chance(self.nearest.p_value)}"]
-            )
-            return "\n".join([none, *near, *self.say_rest()])
-        return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
+        """A table of the columns that changed; of pixels, how many of them."""
+        changed, every = self.changed, say_count(len(self), self.noun)
+        if changed and self.shape is None:
+            return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
+        what = "was tested by itself" if self.nearest is None else "changed beyond chance"
+        said = [f"{len(changed) or 'none'} of {every} {what}"]
+        near = [] if changed or self.pairs or self.classes or self.nearest is None else [_say_nearest(self.nearest)]
+        return "\n".join([*said, *near, *self.say_rest()])
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of pandas with a row for every column that was compared."""
         return make_frame([one.to_dict() for one in self.columns])
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """As JSON values; of very many columns, the first thousand."""
         return {
-            "columns": [one.to_dict() for one in self.columns],
+            "n_columns": len(self),
+            "columns": [one.to_dict() for one in self.columns[:_MOST_WRITTEN]],
+            "together": None if self.together is None else self.together.to_dict(),
             "pairs": [asdict(pair) for pair in self.pairs],
             "classes": [asdict(one) for one in self.classes],
-            "nearest": None
-            if self.nearest is None
-            else {"what": f"{self.nearest.about}: {self.nearest.said}", "p_value": self.nearest.p_value},
+            "nearest": self.nearest and {"what": str(self.nearest), "p_value": self.nearest.p_value},
         }
 
-    def with_shares(self, shares: Mapping[str, float]) -> Changes:
-        """The same with the shares of columns, the largest of equally clear changes first."""
-        columns = [replace(one, share=shares.get(one.column)) if one.changed else one for one in self.columns]
-        columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
-        return replace(self, columns=tuple(columns))
+
+def _say_nearest(change: Change) -> str:
+    return f"nearest: {change} (p = {say_chance(change.p_value)})"
 
 
 def say_share(share: float | None) -> str:
     """A share of the distance in whole per cent."""
-    if share is None or math.isnan(share):
+    if share is None:
         return "–"
     return "< 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
 
@@ -256,62 +284,56 @@ def say_chance(p_value: float) -> str:
 def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
     """Say what changed, by the permutations of a test; beyond chance only if it says that the datasets ``differ``."""
     limit = level if differ else 0.0
-    columns = _find_columns(measured, limit)
-    pairs, near_pair = _find_pairs(measured, limit)
-    classes, near_class = _find_classes(measured, limit, any(one.changed for one in columns))
-    found: list[Change] = [*columns[:1], *near_pair, *near_class]
+    columns, pairs = _find_columns(measured, limit), _find_pairs(measured, limit)
+    classes = _find_classes(measured, limit)
+    found: list[Change] = [*columns[:1], *pairs[:1], *classes[:1]]
     nearest = min(found, key=lambda one: one.p_value, default=None)
-    return Changes(tuple(columns), tuple(pairs), tuple(classes), level, nearest)
+    apart = [one for one in pairs if one.p_value <= limit and are_apart(one.correlations, measured.plan.sizes)]
+    clear = [one for one in classes if one.p_value <= limit]
+    inside = [one for one in clear if one.label != _ALL_CLASSES]
+    if len(inside) == len(measured.within.members) and any(one.changed for one in columns):
+        inside, clear = [], []  # columns changed, and all classes with them
+    return Changes(tuple(columns), tuple(apart), tuple(inside or clear), level, nearest)
 
 
 def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
     """All columns, each by the scores that changed, or by the one that differs most; the clearest first."""
     differences, columns = measured.differences, measured.columns
     p_values = differences.find_p_values(NAMED, RARE).tolist()
-    aspects: list[dict[Aspect, tuple[float, float]]] = [{} for _ in columns]
-    found = zip(differences.keys, differences.families, differences.found.tolist(), p_values, strict=True)
-    for key, families, size, p_value in found:
+    scores: list[dict[Aspect, tuple[float, float]]] = [{} for _ in columns]  # p-value and size, the clearest first
+    found = zip(p_values, differences.found, differences.keys, differences.families, strict=True)
+    for p_value, size, key, families in sorted(found, key=lambda one: (one[0], -one[1])):
         if NAMED in families:
-            place, aspect, value = cast("Key", key)
-            aspects[place][aspect, value] = p_value, size
+            place, aspect, value = key
+            scores[place][aspect, value] = p_value, size
     changes: list[ColumnChange] = []
-    for column, own in sorted(zip(columns, aspects, strict=True), key=lambda one: _find_clearest(one[1])):
-        order = sorted(own, key=lambda aspect: (own[aspect][0], -own[aspect][1]))
-        least, _ = _find_clearest(own)
-        beyond = {aspect: own[aspect][1] for aspect in order if own[aspect][0] <= level}
-        what, detail = describe_change(column, beyond or {aspect: own[aspect][1] for aspect in order[:1]})
-        far = say_farthest(column)
-        detail = "; ".join(filter(None, (detail, far)))
-        bars = draw_bars(column) if beyond or len(changes) < _MOST_DRAWN else Bars((), (), (), True)
-        changes.append(ColumnChange(column.name, column.kind, bool(beyond), what, detail, least, None, bars))
+    clearest = [next(((p_value, -size) for p_value, size in own.values()), (1.0, 0.0)) for own in scores]
+    for place in sorted(range(len(columns)), key=clearest.__getitem__):
+        column, own, (least, _) = columns[place], scores[place], clearest[place]
+        beyond = {aspect: size for aspect, (p_value, size) in own.items() if p_value <= level}
+        what, detail = describe_change(column, beyond or {aspect: size for aspect, (_, size) in [*own.items()][:1]})
+        detail = "; ".join(filter(None, (detail, say_farthest(column))))
+        bars = draw_bars(column) if beyond or len(changes) < _MOST_DRAWN else NO_BARS
+        changes.append(ColumnChange(column.name, column.kind, bool(beyond), what, detail, least, bars))
     return changes
 
 
-def _find_clearest(own: Mapping[Aspect, tuple[float, float]]) -> tuple[float, float]:
-    """The smallest p-value of a column, and how far it differs, to sort by."""
-    return min(((p_value, -size) for p_value, size in own.values()), default=(1.0, 0.0))
-
-
-def _find_pairs(measured: Permutations, level: float) -> tuple[list[CorrelationChange], list[CorrelationChange]]:
-    """Pairs that go together differently, though each column were alike on both sides; and the nearest one."""
+def _find_pairs(measured: Permutations, level: float) -> list[CorrelationChange]:
+    """Pairs that go together differently, though each column were alike on both sides; or the nearest one."""
     changes = []
-    for key, p_value in _list_clearest(measured, level, PAIRS):
-        i, j = key
+    for (i, j), p_value in _list_clearest(measured, level, PAIRS):
         correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
         names = measured.pairs.names[i], measured.pairs.names[j]
         changes.append(CorrelationChange(names, correlations, p_value))
-    clear = [one for one in changes if one.p_value <= level and are_apart(one.correlations, measured.plan.sizes)]
-    return clear, changes[:1]
+    return changes
 
 
-def _find_classes(
-    measured: Permutations, level: float, columns_changed: bool
-) -> tuple[list[ClassChange], list[ClassChange]]:
-    """Classes that changed, unless columns changed and all classes with them; and the nearest one."""
+def _find_classes(measured: Permutations, level: float) -> list[ClassChange]:
+    """Classes that changed, each with the column that shows it most; or the nearest one."""
     label = next((one for one in measured.columns if one.kind == "label"), None)
     changes: dict[str, ClassChange] = {}
     if label is None:
-        return [], []
+        return []
     for (code, *places), p_value in _list_clearest(measured, level, WITHIN, CLASSES):
         rows = np.arange(len(label.codes)) if code == ALL else measured.within.members[code]
         name = _ALL_CLASSES if code == ALL else label.values[int(label.codes[rows[0]])]
@@ -325,10 +347,7 @@ def _find_classes(
                 first, second = (correlate(*side) for side in sides)
                 detail = f"correlation {first:.2f} → {second:.2f}"
             changes[name] = ClassChange(name, both, detail, p_value)
-    clear = [one for one in changes.values() if one.p_value <= level]
-    inside = [one for one in clear if one.label != _ALL_CLASSES]
-    all_changed = columns_changed and len(inside) == len(measured.within.members)
-    return [] if all_changed else inside or clear, list(changes.values())[:1]
+    return [*changes.values()]
 
 
 def _list_clearest(measured: Permutations, level: float, *families: str) -> list[tuple[tuple[int, ...], float]]:
@@ -338,4 +357,4 @@ def _list_clearest(measured: Permutations, level: float, *families: str) -> list
     own = [place for place, names in enumerate(differences.families) if {*families} & {*names}]
     own.sort(key=lambda place: (p_values[place], -differences.found[place]))
     chosen = [place for place in own if p_values[place] <= level] or own[:1]
-    return [(differences.keys[place], float(p_values[place])) for place in chosen]  # type: ignore[misc]  # numbers, as made
+    return [(differences.keys[place], float(p_values[place])) for place in chosen]

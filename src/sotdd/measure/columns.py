@@ -8,7 +8,7 @@ none of it, which is what makes the test exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,12 +19,11 @@ from scipy.special import ndtri
 from sotdd.basics.text import json_label
 from sotdd.compute.resampling import Each
 from sotdd.inputs.data import IS_MISSING, MISSING, LabelledData, Names
-from sotdd.measure.scores import Block, Bools, Doubles, Floats, stack_scores
+from sotdd.measure.scores import Bools, Doubles, Floats, Score
 
-Kind: TypeAlias = Literal["number", "category", "label"]
+# What a column holds; how columns go together is reported beside them.
+Kind: TypeAlias = Literal["number", "category", "label", "together"]
 Codes = NDArray[np.int64]
-# The column, what of it is looked at, and the value or code that a mark is about.
-Key: TypeAlias = tuple[int, str, float]
 
 # Families of scores: all of columns that count, those of them that mark few rows, and those that get a name.
 COLUMNS, RARE, NAMED = "columns", "rare marks", "named columns"
@@ -208,27 +207,36 @@ def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
         for title, kind in _list_columns(pair).items():
             if kind == "category":
                 columns.append(Column(title, kind, n_first, no_numbers, *_pool_codes(title, pair)))
-            else:
-                columns.append(
-                    Column(title, kind, n_first, _restore_gaps(title, table[:, names.index(title)], pair), no_codes)
-                )
+                continue
+            gaps = np.concatenate([data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair])
+            numbers = table[:, names.index(title)]
+            numbers = np.where(gaps, np.nan, numbers) if gaps.any() else numbers
+            columns.append(Column(title, kind, n_first, numbers, no_codes))
     targets = [data.origin.target.values for data in pair if data.origin.target is not None]
     if len(targets) == len(pair):  # numbers behind the classes, which count by their values
-        title = pair[0].origin.label_column or "target"
-        return [*columns, Column(title, "number", n_first, np.concatenate(targets), no_codes)]
+        return [*columns, Column(name_label(pair)[0], "number", n_first, np.concatenate(targets), no_codes)]
     classes = list(dict.fromkeys(str(json_label(label)) for data in pair for label in data.classes))
     if len(classes) > 1:
         places = {label: place for place, label in enumerate(classes)}
         codes = [np.array([places[str(json_label(one))] for one in data.classes])[data.codes] for data in pair]
-        columns.append(Column("label", "label", n_first, no_numbers, np.concatenate(codes), tuple(classes)))
+        columns.append(Column(name_label(pair)[0], "label", n_first, no_numbers, np.concatenate(codes), tuple(classes)))
     return columns
+
+
+def name_label(pair: Sequence[LabelledData]) -> tuple[str, bool]:
+    """What labels are called, and whether they are classes: numbers behind classes have the name of their column."""
+    is_class = any(data.origin.target is None for data in pair)
+    return "label" if is_class else pair[0].origin.label_column or "target", is_class
 
 
 def name_features(pair: Sequence[LabelledData]) -> Names:
     """What features without names are called: pixels where points are images."""
     shape = find_image_shape(pair[0])
-    if shape is None:
-        return tuple(f"feature {place}" for place in range(pair[0].n_features))
+    return tuple(f"feature {place}" for place in range(pair[0].n_features)) if shape is None else name_pixels(shape)
+
+
+def name_pixels(shape: tuple[int, ...]) -> Names:
+    """What the pixels of an image are called."""
     return tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape))
 
 
@@ -264,21 +272,14 @@ def _pool_codes(title: str, pair: Sequence[LabelledData]) -> tuple[Codes, Names]
     return np.concatenate(parts).astype(np.int64), values
 
 
-def _restore_gaps(title: str, numbers: NDArray[Any], pair: Sequence[LabelledData]) -> NDArray[Any]:
-    """Numbers with NaN where they were missing."""
-    masks = [data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair]
-    gaps = np.concatenate(masks)
-    return np.where(gaps, np.nan, numbers) if gaps.any() else numbers
-
-
-def score_columns(columns: Sequence[Column], with_label: bool, each: Each = map) -> Iterator[Block]:
+def score_columns(columns: Sequence[Column], with_label: bool, each: Each = map) -> Iterator[list[Score]]:
     """The scores of all columns, some at a time; labels get a name, but count only where their names do."""
     for start in range(0, len(columns), _TOGETHER):
-        scored: list[tuple[Hashable, tuple[str, ...], NDArray[Any]]] = []
+        found = []
         for place, scores in enumerate(each(Column.find_scores, columns[start : start + _TOGETHER]), start):
             counts = with_label or columns[place].kind != "label"
             for (aspect, value), score in scores.items():
                 is_mark = score.dtype == np.bool_ and aspect not in ("low", "high")
                 own = (COLUMNS, RARE) if is_mark and score.mean() <= _RARE else (COLUMNS,)
-                scored.append(((place, aspect, value), (NAMED, *(own if counts else ())), score))
-        yield from stack_scores(scored)
+                found.append(Score((place, aspect, value), (NAMED, *(own if counts else ())), score))
+        yield found

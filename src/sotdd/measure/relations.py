@@ -17,7 +17,7 @@ import numpy as np
 
 from sotdd.compute.resampling import Each, Indices
 from sotdd.measure.columns import Codes, Column, rank_column, rank_columns
-from sotdd.measure.scores import Block, Compared, Doubles, Floats, standardise_sums, sum_scores
+from sotdd.measure.scores import Compared, Doubles, Floats, Score, standardise_sums, sum_scores
 
 # Families of scores; those of single classes get a name, but count only where names of classes do.
 PAIRS, WITHIN, CLASSES = "pairs of columns", "within classes", "single classes"
@@ -59,37 +59,27 @@ class Pairs:
         self._rows = [rows for _, rows, _ in paired]
         self.of = [(i, j) for i, j in combinations(range(len(paired)), 2) if paired[i][2] is not paired[j][2]]
 
-    def blocks(self) -> Iterator[Block]:
-        """The scores of all pairs, some at a time."""
+    def score(self) -> Iterator[list[Score]]:
+        """The scores of all pairs, some at a time: what two columns have to do with each other in every row."""
         for start in range(0, len(self.of), _TOGETHER):
-            some = self.of[start : start + _TOGETHER]
-            table = np.column_stack([self._score(i, j) for i, j in some])
-            yield Block(table, some, [(PAIRS,)] * len(some))
+            yield [Score(pair, (PAIRS,), self._score(*pair)) for pair in self.of[start : start + _TOGETHER]]
 
     def _score(self, i: int, j: int) -> Doubles:
-        """(N,) what two columns have to do with each other in every row."""
-        first, second = self._rows[i], self._rows[j]
-        if first.dtype == second.dtype == np.int64:
-            return _compare_codes(first, second)
-        return np.multiply(*self._place(i, j))
+        first, second = self._place(i, j)
+        return _compare_codes(first, second) if first.dtype == np.int64 else first * second
 
-    def _place(self, i: int, j: int) -> tuple[Doubles, Doubles]:
-        """(N,) and (N,) two columns as numbers, of which one at most is a category."""
+    def _place(self, i: int, j: int) -> tuple[Any, Any]:
+        """Two columns (N,) that can be compared: both as numbers, or both as codes if both are categories."""
         first, second = self._rows[i], self._rows[j]
-        if first.dtype == np.int64:
-            return _average(first, second), second
-        return first, _average(second, first) if second.dtype == np.int64 else second
+        if first.dtype == second.dtype:
+            return first, second
+        return (_average(first, second), second) if first.dtype == np.int64 else (first, _average(second, first))
 
     def correlate(self, i: int, j: int, n_first: int) -> tuple[float, float]:
         """How strongly two columns go together on either side: a rank correlation, or Cramér's V of two categories."""
-        first, second = self._rows[i], self._rows[j]
-        sides = slice(n_first), slice(n_first, None)
-        if first.dtype == second.dtype == np.int64:
-            one, other = (_find_association(first[side], second[side]) for side in sides)
-        else:
-            first, second = self._place(i, j)
-            one, other = (correlate(first[side], second[side]) for side in sides)
-        return one, other
+        first, second = self._place(i, j)
+        measure = _find_association if first.dtype == np.int64 else correlate
+        return measure(first[:n_first], second[:n_first]), measure(first[n_first:], second[n_first:])
 
 
 def _take_some(columns: Sequence[Any], most: int) -> list[Any]:
@@ -120,8 +110,7 @@ def _average(codes: Codes, numbers: Doubles) -> Doubles:
     """(N,) for every row the mean of the numbers of its value, less the mean of all."""
     counts = np.bincount(codes)
     means = np.bincount(codes, weights=numbers) / (counts + _SHRINK)
-    found: Doubles = (means - np.average(means, weights=counts))[codes]
-    return found
+    return np.asarray((means - np.average(means, weights=counts))[codes])
 
 
 def _count_pairs(first: Codes, second: Codes) -> tuple[Doubles, Doubles]:
@@ -134,8 +123,7 @@ def _count_pairs(first: Codes, second: Codes) -> tuple[Doubles, Doubles]:
 def _compare_codes(first: Codes, second: Codes) -> Doubles:
     """(N,) how much more often the two values of a row go together than by chance, as a share of that."""
     counts, expected = _count_pairs(first, second)
-    found: Doubles = ((counts - expected) / (expected + _SHRINK))[first, second]
-    return found
+    return np.asarray(((counts - expected) / (expected + _SHRINK))[first, second])
 
 
 def _find_association(first: Codes, second: Codes) -> float:
@@ -196,14 +184,14 @@ class Within:
             scores, centred = np.hstack([ranked, products - means]), sums[:, 2 * count :] - sizes * means
             scores[:, np.std(scores, axis=0) < _ROUNDING] = 0.0  # of columns that are constant in this class
             apart = standardise_sums(np.hstack([sums[:, :count], centred]), scores, size, n_rows)
-            yield Compared(apart, self._list_keys(code), [self._families] * apart.shape[1])
+            yield Compared(self._list_keys(code), [self._families] * apart.shape[1], apart)
             right, whole = sums[:, count:], table[:, count:].sum(axis=0, dtype=np.float64)
             for side, (found, points) in enumerate(((whole - right, len(rows) - sizes), (right, sizes))):
                 squares[side] += found**2 / np.maximum(points, 1) - 0.5 * (points > 0)
         parts = n_rows - size, size
         left, right = (np.sqrt(np.maximum(one, 0) / part) for one, part in zip(squares, parts, strict=True))
         apart = np.abs(left - right) / math.sqrt(sum(1 / part for part in parts))
-        yield Compared(apart, self._list_keys(ALL), [(WITHIN,)] * apart.shape[1])
+        yield Compared(self._list_keys(ALL), [(WITHIN,)] * apart.shape[1], apart)
 
     def _rank(self, rows: Any) -> Floats:  # noqa: ANN401  # an index of NumPy
         """(n, k) ranks of some rows among each other: their products have no tails, as those of normal scores have."""

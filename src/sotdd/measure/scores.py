@@ -10,9 +10,8 @@ many there are, with ties, rare values and few rows.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,44 +32,22 @@ _ROUNDING = 1e-9
 _EQUAL = 1e-4
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Some scores of all rows.
+class Score(NamedTuple):
+    """A score (N,) of all rows, what it is of, and its families; truth values are marks, judged by their exact law."""
 
-    Attributes
-    ----------
-    table
-        (N, S) the scores; truth values are marks, and compared by their exact law.
-    keys
-        What each score is of.
-    families
-        Of each score, the families that it belongs to.
-    """
+    key: Hashable
+    families: tuple[str, ...]
+    rows: NDArray[Any]
 
-    table: NDArray[Any]
+
+class Compared(NamedTuple):
+    """How far scores differ between the sides of some splits, in deviations (B, S); what they are of, and families."""
+
     keys: Sequence[Hashable]
     families: Sequence[tuple[str, ...]]
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """How far scores differ between the sides of some splits, in deviations (B, S); with their keys and families."""
-
     apart: Doubles
-    keys: Sequence[Hashable]
-    families: Sequence[tuple[str, ...]]
 
 
-def stack_scores(scores: Sequence[tuple[Hashable, tuple[str, ...], NDArray[Any]]]) -> Iterator[Block]:
-    """Scores (N,) with their keys and families as blocks: those that are marks, and all others."""
-    for is_mark in (False, True):
-        some = [one for one in scores if (one[2].dtype == np.bool_) == is_mark]
-        if some:
-            keys, families, columns = zip(*some, strict=True)
-            yield Block(np.column_stack(columns), keys, families)
-
-
-@dataclass(eq=False)
 class Differences:
     """How far scores differ between the two sides, in deviations.
 
@@ -79,33 +56,30 @@ class Differences:
     keys, families
         Of every score, what it is of and where it belongs.
     found
-        (S,) how far each differs in the data, which are the first split.
+        How far each differs in the data, which are the first split.
     largest
         (B,) of every family, the largest in every split so far.
     """
 
-    keys: list[Hashable] = field(default_factory=list)
-    families: list[tuple[str, ...]] = field(default_factory=list)
-    found: Doubles = field(default_factory=lambda: np.zeros(0))
-    largest: dict[str, Doubles] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.keys: list[Any] = []
+        self.families: list[tuple[str, ...]] = []
+        self.found: list[float] = []
+        self.largest: dict[str, Doubles] = {}
 
     def extend(self, compared: Iterable[Compared]) -> None:
         """Add what was compared in further splits; the first of all are the data."""
-        is_first, found, largest = not self.keys, [], dict[str, Doubles]()
-        for some in compared:
+        is_first, largest = not self.keys, dict[str, Doubles]()
+        for keys, families, apart in compared:
             if is_first:
-                self.keys += some.keys
-                self.families += some.families
-                found.append(some.apart[0])
-            for family in dict.fromkeys(name for names in some.families for name in names):
-                own = some.apart[:, [family in names for names in some.families]].max(axis=1)
+                self.keys += keys
+                self.families += families
+                self.found += apart[0].tolist()
+            for family in dict.fromkeys(name for names in families for name in names):
+                own = apart[:, [family in names for names in families]].max(axis=1)
                 largest[family] = np.maximum(largest.get(family, 0.0), own)
-        if found:
-            self.found = np.concatenate(found)
-        self.largest = {
-            name: np.concatenate([self.largest[name], values]) if name in self.largest else values
-            for name, values in largest.items()
-        }
+        for family, values in largest.items():
+            self.largest[family] = np.append(self.largest.get(family, np.zeros(0)), values)
 
     def find_p_values(self, *families: str) -> Doubles:
         """How often the largest of all scores of some families is as large by chance (S,), the data counted as one.
@@ -116,7 +90,7 @@ class Differences:
         for family in families:
             if family in self.largest:
                 largest = self.largest[family]
-                own = normalise_largest(np.concatenate([self.found, largest[1:]]), largest)
+                own = normalise_largest(np.append(self.found, largest[1:]), largest)
                 is_member = np.array([family in names for names in self.families], bool)
                 found = np.maximum(found, np.where(is_member, own[: len(found)], -np.inf))
                 beyond = np.maximum(beyond, own[len(found) :])
@@ -136,19 +110,24 @@ def normalise_largest(values: Doubles, largest: Doubles) -> Doubles:
     return scores
 
 
-def compare_block(block: Block, members: Floats, each: Each = map) -> Compared:
-    """Compare scores between the sides of splits (B, N), 1 for rows of the second side."""
+def compare_scores(scores: Sequence[Score], members: Floats, each: Each = map) -> Iterator[Compared]:
+    """Compare scores between the sides of splits (B, N), 1 for rows of the second side: marks by themselves."""
     n_rows, size = members.shape[1], int(members[0].sum())
-    table = np.ascontiguousarray(block.table, np.float32)
-    sums = sum_scores(table, members, each)
-    if block.table.dtype == np.bool_:
-        counts = np.rint(table.sum(axis=0, dtype=np.float64)).astype(int).tolist()
-        tails = [_find_tails(marked, size, n_rows) for marked in counts]
-        inside = np.rint(sums).astype(np.int64)
-        apart = np.stack([tail[inside[:, place]] for place, tail in enumerate(tails)], axis=1)
-    else:
-        apart = standardise_sums(sums, table, size, n_rows)
-    return Compared(apart, block.keys, block.families)
+    for is_mark in (False, True):
+        some = [one for one in scores if (one.rows.dtype == np.bool_) == is_mark]
+        if not some:
+            continue
+        keys, families, rows = zip(*some, strict=True)
+        table = np.column_stack(rows).astype(np.float32)
+        sums = sum_scores(table, members, each)
+        if is_mark:
+            counts = table.sum(axis=0, dtype=np.float64).astype(int).tolist()
+            inside = np.rint(sums).astype(np.int64)
+            tails = (_find_tails(marked, size, n_rows)[inside[:, place]] for place, marked in enumerate(counts))
+            apart = np.column_stack([*tails])
+        else:
+            apart = standardise_sums(sums, table, size, n_rows)
+        yield Compared(keys, families, apart)
 
 
 @serial_blas.hold()

@@ -1,255 +1,136 @@
-"""Which columns make the distance between the points of two datasets, and how much each."""
+"""How much of the sliced distance between points each of their columns makes.
+
+Every feature of both sides is moved half-way to the other's value at its rank: then both have the same distribution in
+every feature, and what is left of W_p^p is how features go *together*. On the way back, from there (s = 0) to the
+points as they are (s = 1), W_p^p changes by the sum over features of
+
+    ∫ E_θ Σ_pairs ∂|gap|^p/∂gap · θ_j · (how far the pair comes apart in feature j) ds
+
+(Aumann and Shapley). So the shares of features and of what they are together add up to the whole, and a feature with
+the same distribution on both sides has none. The integral is by Simpson's rule, exact where features are only moved.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import join_names, json_number, say_count
+from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.threads import Workers
-from sotdd.compute.resampling import Indices, make_seed
-from sotdd.inputs.data import LabelledData, Names
-from sotdd.measure.changes import Changes, ClassChange, CorrelationChange
-from sotdd.measure.columns import MOST_COLOURS, find_image_shape, name_features
-from sotdd.measure.contributions import FeaturePool, find_contributions, find_directions
+from sotdd.compute.resampling import Marks, Plan, make_seed
+from sotdd.inputs.data import LabelledData, cut_range
+from sotdd.inputs.sampling import sample_rows
+from sotdd.measure.changes import Changes, ColumnChange
+from sotdd.measure.columns import find_image_shape, name_features, name_label
+from sotdd.measure.scores import Doubles, Floats
+from sotdd.projections.directions import Orthogonal
 from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+# Values that a pool holds, and rows of each dataset, at least and at most: more tell features apart no better.
+_VALUES = 1 << 22
+_FEWEST_ROWS, _MOST_ROWS = 64, 5_000
 
-Doubles = NDArray[np.float64]
+# Scaled values are cut to this, which is a difference in any case; their squares stay within float32.
+_FARTHEST = np.float32(1e12)
 
-# Features that are written out as JSON.
-_MOST_WRITTEN = 1000
+# Directions that shares are means over, in groups of this many, which differ by chance and so tell their error.
+DIRECTIONS = 256
+_GROUP = 16
 
 # How many splits the shares of chance are from, how many halves their errors; and along how many directions.
 _SPLITS, _HALVES, _FEW = 8, 6, 16
 
+# Simpson's rule: where on the way, and by which weight.
+_PLACES = ((0.0, 1 / 6), (0.5, 4 / 6), (1.0, 1 / 6))
 
-@dataclass(frozen=True)
-class FeatureShare:
-    """One column, or a feature without a name: how much of the distance between the points it makes.
-
-    Attributes
-    ----------
-    name
-        Its name, or "feature 3" where features have none.
-    share
-        Its share of what is beyond noise, which adds up to one over all columns and what they are together. A
-        column that did not change has none; NaN where nothing did.
-    stderr
-        Standard error of the share, over samples of these sizes and over directions.
-    p_value
-        How likely chance alone makes any column differ so much, by the test of both datasets.
-    beyond_noise
-        Whether it changed: the test says that the datasets differ, and this p-value is small.
-    raw_share, by_chance
-        Its share of the sliced distance between points, noise and all, to the power p, which adds up to one too;
-        and what of that noise alone would give.
-    """
-
-    name: str
-    share: float
-    stderr: float
-    p_value: float
-    beyond_noise: bool
-    raw_share: float
-    by_chance: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "name": self.name,
-            "share": json_number(self.share),
-            "stderr": json_number(self.stderr),
-            "beyond_noise": self.beyond_noise,
-            "p_value": self.p_value,
-            "raw_share": json_number(self.raw_share),
-            "share_by_chance": json_number(self.by_chance),
-        }
+# Columns that a thread sorts at a time.
+_COLUMNS = 16
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureShares:
-    """Which features make the distance between the points of two datasets, their labels aside.
-
-    Iterate over it for every `FeatureShare`: those beyond noise first, then by share.
-
-    Attributes
-    ----------
-    noun
-        What a feature is called: column, pixel or feature.
-    shape
-        That of a point, where points are images.
-    columns
-        Every feature, in the order of columns.
-    together
-        The same of how features go together, once each has the same distribution on both sides: the change of
-        their correlations, and whatever else is not in one feature alone.
-    pairs
-        Pairs of columns that go together differently, the clearest first.
-
-    Examples
-    --------
-    One column of three moves:
-
-    >>> import numpy as np, sotdd
-    >>> rng = np.random.default_rng(0)
-    >>> a, b = rng.normal(size=(2, 400, 3))
-    >>> b[:, 1] += 0.5
-    >>> features = sotdd.explain(a, b).by_feature
-    >>> [feature.name for feature in features.beyond_noise]
-    ['feature 1']
-    >>> features.beyond_noise[0].share > 0.9, features.together.beyond_noise
-    (True, False)
-    """
-
-    noun: str
-    shape: tuple[int, ...] | None
-    columns: tuple[FeatureShare, ...]
-    together: FeatureShare
-    pairs: tuple[CorrelationChange, ...]
-
-    @cached_property
-    def _ordered(self) -> list[FeatureShare]:
-        return sorted(self.columns, key=lambda one: (not one.beyond_noise, one.by_chance - one.raw_share))
-
-    def __len__(self) -> int:
-        """How many features there are."""
-        return len(self.columns)
-
-    def __iter__(self) -> Iterator[FeatureShare]:
-        """One after another, those that matter first."""
-        return iter(self._ordered)
-
-    @property
-    def beyond_noise(self) -> tuple[FeatureShare, ...]:
-        """Those whose distribution differs beyond noise, the largest share first."""
-        return tuple(one for one in self._ordered if one.beyond_noise)
-
-    @property
-    def pixels(self) -> Doubles:
-        """Where points are images, the shares as rows and columns of one, those of its colours added up.
-
-        Where nothing is beyond noise, what is beyond chance in place of shares.
-        """
-        if self.shape is None:
-            raise SotddError("the points of these datasets are no images: read the share of each feature.")
-        some = self.columns[: math.prod(self.shape)]
-        shares = [one.raw_share - one.by_chance if math.isnan(one.share) else one.share for one in some]
-        image = np.array(shares).reshape(self.shape)
-        if image.ndim == 2:
-            return image
-        summed: Doubles = image.sum(axis=0 if image.shape[0] <= MOST_COLOURS else 2)  # which come first or last
-        return summed
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""
-        return picture("features")(self, ax)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A frame of pandas with a row for every feature, those that matter first."""
-        return make_frame([asdict(one) for one in self])
-
-    def __repr__(self) -> str:
-        """Say which columns changed; nothing where there is one feature and it says nothing."""
-        noun, beyond = self.noun, self.beyond_noise
-        if not beyond:
-            return "" if len(self) == 1 else f"no {noun} is beyond chance by itself"
-        if noun == "pixel":
-            return f"{len(beyond):,} of {say_count(len(self), noun)} changed"
-        return f"{noun if len(beyond) == 1 else noun + 's'} that changed: {join_names([one.name for one in beyond])}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values, those that matter first; of very many, the first thousand."""
-        return {
-            "n_features": len(self),
-            "features": [one.to_dict() for one in self._ordered[:_MOST_WRITTEN]],
-            "together": self.together.to_dict(),
-            "correlations": [asdict(pair) for pair in self.pairs],
-        }
-
-
-# ------------------------------------------------------------------ finding them
-
-
-def find_shares(
+def share_changes(
+    changes: Changes,
     pair: Sequence[LabelledData],
     projections: Projections,
     p: float,
-    changes: Changes,
     named: Sequence[LabelledData] | None = None,
-    label: str | None = None,
-) -> FeatureShares:
-    """Share the distance between the points of two datasets out among their columns.
+) -> Changes:
+    """The same changes, with the share of every column in the distance between the points of two datasets.
 
     Only what changed has a share of what is beyond noise. If points carry names of classes beside their features, as
-    those that are ``named`` do, these names are one column, called ``label``.
+    those that are ``named`` do, these features are the label.
     """
     points = pair if named is None else named
-    seed, (names, places) = make_seed(projections), _find_columns(pair, points[0].n_features, label)
-    with Workers() as workers:
-        pool = FeaturePool.of(points, projections.scaler, seed, workers)
-        theta = find_directions(points[0].n_features, seed)
-        plans = (
-            (pool.plan_splits(1 + _SPLITS, seed), range(1, 1 + _SPLITS)),
-            (pool.plan_halves(_HALVES, seed), range(_HALVES)),
-        )
-        whole = find_contributions(pool, pool.side, theta, p, workers)
-        split, halved = (
-            np.array(
-                [find_contributions(pool, plan.mark_sides(at), theta[:_FEW], p, workers).mean(axis=0) for at in numbers]
-            )
-            for plan, numbers in plans
-        )
-    table, split, halved = (_sum_columns(part, places, len(names)) for part in (whole, split, halved))
-    known = {"label" if one.kind == "label" else one.column: one for one in changes.columns}
-    tested = [known.get("label" if name == label else name) for name in names]
-    p_values = [1.0 if one is None else one.p_value for one in tested]
-    joint: tuple[CorrelationChange | ClassChange, ...] = (*changes.pairs, *(() if label is None else changes.classes))
-    p_values.append(min((one.p_value for one in joint), default=1.0))
-    beyond = np.array([*(one is not None and one.changed for one in tested), bool(joint)])
+    keys, places = _find_columns(pair, points[0].n_features)
+    table, split, halved = (_sum_columns(part, places, len(keys)) for part in _measure_parts(points, projections, p))
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
+    tested = _list_tested(changes, [keys[place] for place in np.argsort(by_chance[:-1] - parts[:-1]).tolist()])
+    joint = [one.p_value for one in changes.pairs] + [one.p_value for one in changes.classes if named is not None]
+    together = ColumnChange("together", "together", bool(joint), "", "", min(joint, default=1.0))
+    found = [*(tested[key] for key in keys), together]
+    beyond = np.array([one.changed for one in found])
     total, excess = float(parts.sum()) or 1.0, float((parts - by_chance)[beyond].sum())
-    share, stderr = np.full((2, len(parts)), np.nan)
+    numbers = (np.column_stack([parts, by_chance]) / total).tolist()
+    found = [replace(one, raw_share=raw, by_chance=chance) for one, (raw, chance) in zip(found, numbers, strict=True)]
     if excess > 0:
         share = np.where(beyond, (parts - by_chance) / excess, 0.0)
         stderr = _find_errors(table, split, halved, share, beyond) / excess
-    numbers = zip(share, stderr, p_values, beyond, parts / total, by_chance / total, strict=True)
-    rows = [
-        FeatureShare(name, float(one), float(error), p_value, bool(is_beyond), float(raw), float(chance))
-        for name, (one, error, p_value, is_beyond, raw, chance) in zip((*names, "together"), numbers, strict=True)
-    ]
-    shape, has_names = find_image_shape(pair[0]), any(part.columns is not None for part in pair)
-    noun = "column" if has_names else "feature" if shape is None else "pixel"
-    shape = None if has_names else shape
-    return FeatureShares(noun, shape, tuple(rows[:-1]), rows[-1], changes.pairs)
+        for place in np.flatnonzero(beyond).tolist():
+            found[place] = replace(found[place], share=float(share[place]), stderr=float(stderr[place]))
+    columns = [*(tested | dict(zip(keys, found, strict=False))).values()]
+    columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
+    shape = None if any(part.columns is not None for part in pair) else find_image_shape(pair[0])
+    return replace(changes, columns=tuple(columns), together=found[-1], shape=shape)
 
 
-def _find_columns(pair: Sequence[LabelledData], n_features: int, label: str | None) -> tuple[Names, Indices]:
-    """The columns that features are made of, and which of them each feature is."""
-    named = next((data for data in pair if data.columns is not None), None)
-    titles = [*name_features(pair)] if named is None else named.find_columns(named.columns or ())
-    titles += [label or ""] * (n_features - len(titles))
-    names = tuple(dict.fromkeys(titles))
-    places = {name: place for place, name in enumerate(names)}
-    return names, np.array([places[title] for title in titles])
+def _list_tested(changes: Changes, keys: Sequence[tuple[str, bool]]) -> dict[tuple[str, bool], ColumnChange]:
+    """Columns by their name and whether they are the label: what the test says, or that it did not look."""
+    tested = {(one.column, one.kind == "label"): one for one in changes.columns}
+    for name, is_label in keys:
+        one = ColumnChange(name, "label" if is_label else "number", False, "", "not tested by itself", 1.0)
+        tested.setdefault((name, is_label), one)
+    return tested
 
 
-def _sum_columns(parts: Doubles, places: Indices, count: int) -> Doubles:
+def _find_columns(pair: Sequence[LabelledData], n_features: int) -> tuple[list[tuple[str, bool]], NDArray[np.int64]]:
+    """The columns that features are made of, with whether each is the label; and which of them each feature is."""
+    known = next((data for data in pair if data.columns is not None), None)
+    titles = [(name, False) for name in (known.find_columns(known.columns or ()) if known else name_features(pair))]
+    titles += [name_label(pair)] * (n_features - len(titles))
+    places = {title: place for place, title in enumerate(dict.fromkeys(titles))}
+    return [*places], np.array([places[title] for title in titles])
+
+
+def _sum_columns(parts: Doubles, places: NDArray[np.int64], count: int) -> Doubles:
     """(R, d + 1) parts of features as parts (R, C + 1) of their columns; what they are together stays last."""
     summed = np.zeros((len(parts), count + 1))
     np.add.at(summed.T, np.append(places, count), parts.T)
     return summed
+
+
+def _measure_parts(points: Sequence[LabelledData], projections: Projections, p: float) -> tuple[Doubles, ...]:
+    """(R, d + 1) the parts of the data, by group of directions; of random splits of the pool; and of half samples."""
+    seed, d = make_seed(projections), points[0].n_features
+    most = min(max(_VALUES // (2 * d), _FEWEST_ROWS), _MOST_ROWS)
+    some = [one if one.n_points <= most else one.take(sample_rows(one.n_points, most, seed)) for one in points]
+    splits = Plan.of_pair(some, (0, 1), _SPLITS, seed, (p,))
+    halves = Plan.of_half_samples(some, (0, 1), _HALVES, seed, (p,))
+    theta, side = find_directions(d, seed), np.repeat([0, 1], splits.sizes).astype(np.uint8)
+    with Workers() as workers:
+        pool = FeaturePool.of(some, projections.scaler, seed, workers)
+        whole = find_contributions(pool, side, theta, p, workers)
+        split, halved = (
+            np.stack([
+                find_contributions(pool, marks, theta[:_FEW], p, workers).mean(axis=0)
+                for marks in plan.mark_all(range(plan.count))
+            ])
+            for plan in (splits, halves)
+        )  # fmt: skip
+    return whole, split, halved
 
 
 def _find_errors(
@@ -261,7 +142,104 @@ def _find_errors(
         for part in (table, split, halved)
     )
     variance = of_halves.var(axis=0, ddof=1) + of_splits.var(axis=0, ddof=1) / len(split)
-    if len(rest) > 1:
-        variance += rest.var(axis=0, ddof=1) / len(rest)
-    errors: Doubles = np.sqrt(variance)
-    return errors
+    return np.asarray(np.sqrt(variance + rest.var(axis=0, ddof=1) / len(rest)))
+
+
+# ------------------------------------------------------------------ parts of W_p^p
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePool:
+    """Points of two datasets together, with every column sorted.
+
+    Attributes
+    ----------
+    points
+        (N, d) scaled.
+    values, order
+        (d, N) every column sorted, and which point each value is of.
+    """
+
+    points: Floats
+    values: Floats
+    order: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
+        """Scale the points, and sort them."""
+        from sotdd.compute.cpu.rows import scale_rows
+
+        rows = [np.concatenate([data.rows(block) for block in data.blocks()]) for data in datasets]
+        if scaler is None:  # shares have no unit, so they are kept within float32
+            unit = max(float(np.abs(part).max()) for part in rows) or 1.0
+            parts = [(part / unit).astype(np.float32) for part in rows]
+        else:
+            parts = [scale_rows(part, scaler, data.name) for part, data in zip(rows, datasets, strict=True)]
+        points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
+        return cls(points, *sort_columns(np.ascontiguousarray(points.T), workers, seed))
+
+    def match_columns(self, side: Marks, workers: Workers) -> Floats:
+        """(d, N) what `own_gaps` says of two sides of this pool."""
+        from sotdd.compute.kernels import couplings
+
+        gaps, sizes = np.empty_like(self.values), np.bincount(side, minlength=2)[:2]
+
+        def work(part: slice) -> None:
+            couplings.own_gaps(self.values[part], self.order[part], side, sizes, gaps[part])
+
+        workers.each(work, cut_range(len(gaps), _COLUMNS))
+        return gaps
+
+
+def find_directions(n_features: int, seed: int) -> Floats:
+    """(L, d) directions in orthogonal frames."""
+    count = max(1, DIRECTIONS // n_features) * n_features if n_features <= DIRECTIONS else DIRECTIONS
+    rng = generator(seed, Stream.FEATURE_DIRECTIONS, 0)
+    return Orthogonal().draw(rng, count, n_features).theta.astype(np.float32)
+
+
+def find_contributions(pool: FeaturePool, side: Marks, theta: Floats, p: float, workers: Workers) -> Doubles:
+    """(G, d + 1) the part of W_p^p between two sides of a pool that every feature makes, along some directions (L, d).
+
+    The last is what is left when every feature has the same distribution on both sides. A row for each group of
+    directions; the mean over rows is that over directions.
+    """
+    from sotdd.compute.kernels import couplings
+
+    gaps, sizes = pool.match_columns(side, workers), np.bincount(side, minlength=2)[:2]
+
+    def work(part: slice) -> Doubles:
+        along = theta[part]
+        there, back = along @ pool.points.T, along @ gaps  # (B, N)
+        slopes, costs, together = np.zeros_like(there), np.empty(len(along)), 0.0
+        for place, weight in _PLACES:
+            rows = there - np.float32(1 - place) * back
+            order = np.argsort(rows, axis=1).astype(np.int32)
+            couplings.add_slopes(rows, order, side, sizes, p, weight, slopes, costs)
+            together = float(costs.mean()) if place == 0 else together
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.append(np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together)
+
+    groups = cut_range(len(theta), _GROUP)
+    counts = np.array([group.stop - group.start for group in groups], np.float64)
+    table: Doubles = (counts / counts.mean())[:, None] * np.stack(workers.each(work, groups))
+    if not np.isfinite(table).all():
+        raise SotddError(f"transport to the power p={p:g} overflows along single features: use a smaller p.")
+    return table
+
+
+def sort_columns(columns: Floats, workers: Workers, seed: int) -> tuple[Floats, NDArray[np.int32]]:
+    """Each row (d, N) sorted, and where its values were.
+
+    Equal values come in an order of its own in every row: in one order, they would seem to go together.
+    """
+    values, order = np.empty_like(columns), np.empty(columns.shape, np.int32)
+
+    def work(part: slice) -> None:
+        for number in range(part.start, part.stop):
+            shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(columns.shape[1])
+            order[number] = shuffled[np.argsort(columns[number][shuffled])]
+            values[number] = columns[number][order[number]]
+
+    workers.each(work, cut_range(len(columns), _COLUMNS))
+    return values, order

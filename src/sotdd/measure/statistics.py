@@ -11,7 +11,7 @@ in all projections. Of these the largest difference counts (`sotdd.measure.score
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import Received
 from sotdd.basics.threads import serial_blas
-from sotdd.measure.columns import score_numbers
-from sotdd.measure.scores import Block, Doubles, normalise_largest, stack_scores
+from sotdd.measure.columns import COLUMNS, RARE, score_numbers
+from sotdd.measure.relations import PAIRS, WITHIN
+from sotdd.measure.scores import Doubles, Score, normalise_largest
 
-# A statistic (B,) of who is on the right, which is 1 in (B, N).
-Measure: TypeAlias = Callable[[Doubles], Doubles]
+# A statistic (B,) of who is on the right, which is true in (B, N).
+Measure: TypeAlias = Callable[[NDArray[Any]], Doubles]
 LabelNames: TypeAlias = Literal["ignore", "match"]
 Statistic: TypeAlias = Literal["combined", "distance"]
 
@@ -33,6 +34,9 @@ _ALIKE = 1e-9
 
 # The statistics of the shares of classes by name, and of principal axes.
 SHARES, AXES = "class shares", "principal axes"
+
+# Families of scores that count; the others only get names.
+_COUNTED = (COLUMNS, RARE, PAIRS, WITHIN, AXES)
 
 # Leading principal axes along which rows are compared as in columns, and iterations that find them.
 _AXES, _ITERATIONS = 8, 6
@@ -94,15 +98,15 @@ class Aspect(Received):
     p_value: float
 
 
-def standardise_statistics(statistics: Mapping[str, Doubles], largest: Mapping[str, Doubles]) -> dict[str, Doubles]:
+def standardise_statistics(table: Mapping[str, Doubles], largest: Mapping[str, Doubles]) -> dict[str, Doubles]:
     """Statistics (S,) of all splits by name, each in its own standard deviations; those that do not vary are left out.
 
     The data are one of the S splits like the others, and every split is judged by whatever stands out most in
-    it, so the level of the test is that of any permutation test. Cube roots bring sums of squares to about the normal
-    shape; what is the ``largest`` of many deviations has another.
+    it, so the level of the test is that of any permutation test. Costs (L, S) are balanced; cube roots bring sums of
+    squares to about the normal shape; what is the ``largest`` of many deviations has another.
     """
-    shaped = {name: np.cbrt(values) for name, values in statistics.items()}
-    shaped |= {name: normalise_largest(values, values) for name, values in largest.items()}
+    shaped = {name: np.cbrt(balance_costs(found) if found.ndim > 1 else found) for name, found in table.items()}
+    shaped |= {name: normalise_largest(found, found) for name, found in largest.items() if name in _COUNTED}
     return {
         name: (values - values.mean()) / values.std() + _ASKED_FOR * (name == SHARES) - _OF_MANY * (name in largest)
         for name, values in shaped.items()
@@ -140,11 +144,11 @@ def find_axes(table: NDArray[Any]) -> Doubles:
     return axes
 
 
-def score_axes(axes: Doubles) -> Iterator[Block]:
+def score_axes(axes: Doubles) -> list[Score]:
     """The scores of the points (N, k) along axes."""
     known = np.ones(len(axes), bool)
     found = [score for axis in axes.T for score in score_numbers(axis, known).values()]
-    yield from stack_scores([(place, (AXES,), score) for place, score in enumerate(found)])
+    return [Score(place, (AXES,), score) for place, score in enumerate(found)]
 
 
 def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = None) -> Measure:
@@ -157,11 +161,9 @@ def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = N
     """
     ridge = _RIDGE if codes is None else _CLASS_RIDGE
     points = _whiten(centre_rows(rows, None), centre_rows(rows, codes), ridge).T  # (N, r)
-    everyone: list[Any] = [slice(None)]
-    members = everyone if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
-    classes = [(own, points[own]) for own in members]
+    classes = [(own, points[own]) for own in _list_classes(codes)]
 
-    def measure(right: Doubles) -> Doubles:
+    def measure(right: NDArray[Any]) -> Doubles:
         total, compared = np.zeros(len(right)), np.zeros(len(right))
         for own, of_class in classes:
             here = right[:, own]
@@ -181,7 +183,7 @@ def measure_shares(codes: NDArray[np.int64]) -> Measure:
     marks = np.eye(int(codes.max()) + 1)[codes]  # (N, C)
     shares = marks.mean(axis=0)
 
-    def measure(right: Doubles) -> Doubles:
+    def measure(right: NDArray[Any]) -> Doubles:
         m = int(right[0].sum())
         n = right.shape[1] - m
         return np.asarray(np.sum(((1 - right) @ marks / n - right @ marks / m) ** 2 / shares, axis=1))
@@ -192,13 +194,13 @@ def measure_shares(codes: NDArray[np.int64]) -> Measure:
 def centre_rows(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
     """Rows (L, N) less their means, of all points or of each class."""
     wide = rows.astype(np.float64)
-    if codes is None:
-        wide -= wide.mean(axis=1, keepdims=True)
-        return wide
-    for label in range(int(codes.max()) + 1):
-        members = codes == label
-        wide[:, members] -= wide[:, members].mean(axis=1, keepdims=True)
+    for own in _list_classes(codes):
+        wide[:, own] -= wide[:, own].mean(axis=1, keepdims=True)
     return wide
+
+
+def _list_classes(codes: NDArray[np.int64] | None) -> list[Any]:
+    return [slice(None)] if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
 
 
 def _whiten(points: Doubles, reference: Doubles, ridge: float) -> Doubles:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from functools import partial
+from typing import Unpack
 
 from sotdd.basics.display import Progress
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset
 from sotdd.inputs.opening import split_reading
-from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_opened, split_seed
-from sotdd.measure.distance import ORDER
+from sotdd.measure.comparison import DRAWING, compare_pair, split_seed
+from sotdd.measure.distance import ORDER, fit_projections
+from sotdd.measure.permutations import MOST_POINTS, Permuting
 from sotdd.measure.statistics import LabelNames, Statistic
 from sotdd.measure.two_sample_result import TwoSampleTest
 from sotdd.projections.drawing import CallSettings, show_drawing
@@ -103,10 +105,10 @@ def test(
     p = 0.005, most by within classes (11.8 deviations, by chance up to 1.8); 2 classes changed; distance 0.136,
     by chance 0.0755 to 0.119 (199 permutations, 128 projections)
     """
-    how = Permuting.of(p, n_permutations, statistic, label_names, max_points)
+    how = Permuting(p, n_permutations, statistic, label_names, max_points)
     reading, drawn = split_reading(drawing)
     seed, settings = split_seed(drawn, projections)
-    sampled: dict[str, Any] = {} if how.max_points is None else {"max_points": how.max_points, "seed": seed}
-    pair = open_pair(a, b, **reading, **sampled)
+    pair = open_pair(a, b, **{**reading, "max_points": how.max_points, "seed": seed})
     refuse_half_labelled(pair)
-    return compare_opened(pair, projections, settings, how, seed, device=device, progress=progress)[0]
+    fit = partial(fit_projections, projections=projections, settings=settings, drawing=DRAWING)
+    return compare_pair(pair, fit, how, seed, device=device, progress=progress)

@@ -148,13 +148,10 @@ class TwoSampleTest(Received):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values; distances by chance as quantiles."""
-        result: dict[str, Any] = {
-            "p_value": self.p_value,
+        names = ("p_value", "distance", "statistic", "judged_by", "p", "n_projections", "fingerprint")
+        result: dict[str, Any] = {name: getattr(self, name) for name in names} | {
             "verdict": self.verdict.value,
             "decided_by": self.strongest,
-            "distance": self.distance,
-            "statistic": self.statistic,
-            "judged_by": self.judged_by,
             "aspects": {name: asdict(aspect) for name, aspect in self.aspects.items()},
             "changes": self.changes.to_dict(),
             "effect_size": json_number(self.effect_size),
@@ -162,11 +159,6 @@ class TwoSampleTest(Received):
             "null_quantiles": {f"{level:g}": value for level, value in self.quantiles().items()},
             "null_mean": float(np.mean(self.null_distances)),
             "n_null": len(self.null),
-            "p": self.p,
             "n_points": list(self.n_points),
-            "n_projections": self.n_projections,
-            "fingerprint": self.fingerprint,
         }
-        if self.remarks:
-            result["remarks"] = [remark.to_dict() for remark in self.remarks]
-        return result
+        return result | ({"remarks": [remark.to_dict() for remark in self.remarks]} if self.remarks else {})

@@ -11,8 +11,8 @@ import numpy as np
 
 from sotdd.basics.text import show
 from sotdd.inputs.data import MISSING
-from sotdd.measure.columns import Column, score_numbers
-from sotdd.measure.scores import Bools, Doubles
+from sotdd.measure.columns import Column, rank_column, score_numbers
+from sotdd.measure.scores import Doubles
 
 # What of a column is looked at, and the value or code that it is about.
 Aspect = tuple[str, float]
@@ -34,6 +34,9 @@ class Bars:
     are_values: bool
 
 
+NO_BARS = Bars((), (), (), True)
+
+
 # ------------------------------------------------------------------ words
 
 
@@ -50,11 +53,10 @@ def describe_change(one: Column, aspects: Mapping[Aspect, float]) -> tuple[str, 
 def _choose_aspects(one: Column, aspects: Mapping[Aspect, float]) -> list[Aspect]:
     """Those worth saying, of what follows from each other."""
     sizes = {aspect: size for (aspect, _), size in aspects.items()}
-    ends, hidden = {"low", "high"} & set(sizes), set[str]()
-    if sizes.get("shape", 0.0) < max(sizes.values()):
-        hidden.add("shape")
-    if sizes.get("location", 0.0) > max(sizes.values()) / 2 or len(ends) == 2:
-        hidden |= ends if {"location", "spread"} & set(sizes) else set()
+    most, ends = max(sizes.values()), {"low", "high"} & set(sizes)
+    hidden = {"shape"} if sizes.get("shape", 0.0) < most else set()
+    if sizes.get("location", 0.0) > most / 2 or (len(ends) == 2 and "spread" in sizes):
+        hidden |= ends
     elif ends:  # far values on one side alone make it wide
         hidden.add("spread")
     if {"location", "spread"} <= set(sizes) and not _is_spread_apart(one):
@@ -67,10 +69,11 @@ def _say_spread(one: Column, value: float) -> tuple[str, str]:
 
     The word follows the numbers that stand beside it: a column in other units is narrower if its numbers are.
     """
-    first, second = map(_find_spread, one.split(one.numbers))
+    unit = float(np.nanmax(np.abs(one.numbers))) or 1.0  # however large values are
+    first, second = (unit * float(np.nanstd(side / unit)) for side in one.split(one.numbers))
     ranks = score_numbers(one.numbers.astype(np.float64), one.known)["spread"]
     if (second > first) == (one.split(ranks)[1].mean() > 0):
-        return "wider" if second > first else "narrower", _say_pair("spread", (first, second))
+        return "wider" if second > first else "narrower", f"spread {' → '.join(_say_all((first, second)))}"
     widths = [float(np.diff(np.nanquantile(side, (0.05, 0.95)))[0]) for side in one.split(one.numbers)]
     return "wider" if widths[1] > widths[0] else "narrower", f"90 % within {_say_ranges(one, (0.05, 0.95))}"
 
@@ -81,24 +84,15 @@ def _say_ranges(one: Column, levels: tuple[float, float]) -> str:
     return " → ".join(" to ".join(_say_all(ends)) for ends in ranges)
 
 
-def _find_spread(values: Doubles) -> float:
-    """The standard deviation of the values that are there, however large they are."""
-    present = values[~np.isnan(values)]
-    unit = float(np.abs(present).max(initial=0.0)) or 1.0
-    return unit * float(np.std(present / unit)) if len(present) else 0.0
-
-
 def _is_spread_apart(one: Column) -> bool:
-    """Whether standard deviations differ clearly: values that moved lie farther out among all, and that is all."""
-    first, second = map(_find_spread, one.split(one.numbers))
-    if not (first > 0 and second > 0):
-        return first != second
-    sizes = [np.count_nonzero(side) for side in one.split(one.known)]
-    return abs(math.log(second / first)) > _CLEARLY * math.sqrt(sum(1 / (2 * size) for size in sizes))
+    """Whether one side lies farther from its own median, by ranks: values that only moved lie farther out among all."""
+    sides = [np.abs(side - np.nanmedian(side)) for side in one.split(one.numbers.astype(np.float64))]
+    first, second = one.split(rank_column(np.concatenate(sides)))
+    return abs(float(first.mean() - second.mean())) > _CLEARLY * math.sqrt(1 / len(first) + 1 / len(second))
 
 
 def _say_end(one: Column, value: float, aspect: str) -> tuple[str, str]:
-    """How many rows are at one end: values from there on; and the farthest of either side, where one is far out."""
+    """How many rows are at one end: values from there on."""
     first, second = one.share(one.mark(aspect, value))
     word = f"{'more' if second > first else 'fewer'} {aspect} values"
     where = "from" if aspect == "high" else "up to"
@@ -112,15 +106,8 @@ def _say_value(one: Column, value: float) -> tuple[str, str]:
         word = "constant" if second == 1 else "stuck at one value" if second > 0.5 > 2 * first else "other shares"
         return word, f"{say_number(value)} in {say_percent(first)} → {say_percent(second)} of rows"
     noun = "class" if one.kind == "label" else "category"
-    word = (
-        "constant"
-        if second == 1
-        else f"new {noun}"
-        if first == 0
-        else f"{noun} gone"
-        if second == 0
-        else "other shares"
-    )
+    words = {"constant": second == 1, f"new {noun}": first == 0, f"{noun} gone": second == 0, "other shares": True}
+    word = next(word for word, fits in words.items() if fits)
     return word, f"{show(one.values[int(value)], 30)!r} {say_percent(first)} → {say_percent(second)}"
 
 
@@ -156,21 +143,16 @@ _SAY: dict[str, Callable[[Column, float], tuple[str, str]]] = {
 }
 
 
-def say_mean(one: Column, rows: Bools | None = None) -> str:
+def say_mean(one: Column) -> str:
     """Means on both sides; medians where means go the other way than ranks."""
-    numbers = one.numbers if rows is None else np.where(rows, one.numbers, np.nan)
-    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(numbers)]
+    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(one.numbers)]
     if not all(map(len, sides)):
         return "no values to compare"
     means = float(sides[0].mean()), float(sides[1].mean())
     medians = float(np.median(sides[0])), float(np.median(sides[1]))
     against = (means[1] - means[0]) * (medians[1] - medians[0]) < 0
-    return _say_pair("median" if against else "mean", medians if against else means)
-
-
-def _say_pair(name: str, ends: tuple[float, float]) -> str:
-    first, second = _say_all(ends)
-    return f"{name} {first} → {second}"
+    name, ends = ("median", medians) if against else ("mean", means)
+    return f"{name} {' → '.join(_say_all(ends))}"
 
 
 def _say_all(values: Sequence[float]) -> list[str]:

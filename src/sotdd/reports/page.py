@@ -20,7 +20,7 @@ from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
 from sotdd.basics.verdict import Tone as VerdictTone
 from sotdd.inputs.sources import SourceText
-from sotdd.measure.changes import say_chance, say_share
+from sotdd.measure.changes import Changes, say_chance, say_share
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.explanation.sentences import (
     list_cells,
@@ -28,7 +28,6 @@ from sotdd.measure.explanation.sentences import (
     say_lost_classes,
     say_parts,
 )
-from sotdd.measure.shares import FeatureShares
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.reports.dataset_summary import compare_shares
@@ -146,7 +145,7 @@ def write_python(value: object) -> str:
 
 def _say_reasons(why: Explanation) -> list[str]:
     """What an explanation says in words; of classes where there are several."""
-    said = [say_parts(why), repr(why.by_feature)]
+    said = [say_parts(why)]
     if _has_classes(why):
         lost = [say_lost_classes(why, side) for side in (0, 1) if any(line.lost for line in why.lines(side))]
         said += [*say_changes(why), *lost]
@@ -158,7 +157,7 @@ def _has_classes(why: Explanation) -> bool:
     return max(map(len, why.classes)) > 1
 
 
-def _pool_pixels(features: FeatureShares) -> list[list[float]]:
+def _pool_pixels(features: Changes) -> list[list[float]]:
     """Shares of pixels as rows of squares, several pixels together in a large image."""
     pixels = features.pixels
     step = -(-max(pixels.shape) // _MOST_SQUARES)

@@ -17,8 +17,8 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count, show
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.ranking import Ranking
+from sotdd.measure.changes import Changes
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.shares import FeatureShare, FeatureShares
 from sotdd.measure.two_sample_result import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 
@@ -214,23 +214,23 @@ def draw_test(test: TwoSampleTest, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_features(features: FeatureShares, ax: Axes | None = None) -> Axes:
+def draw_features(features: Changes, ax: Axes | None = None) -> Axes:
     """Draw the share of every pixel where points are images; else bars of the features that matter most."""
     return _draw_pixels(features, ax) if features.shape is not None else _draw_bars(features, ax)
 
 
-def _draw_bars(features: FeatureShares, ax: Axes | None) -> Axes:
-    shown = [one for _, one in zip(range(_BARS), features, strict=False)]
-    if len(features) > 1:
+def _draw_bars(features: Changes, ax: Axes | None) -> Axes:
+    shares, shown = features.list_shares(), [one for one in features if not np.isnan(one.raw_share)][:_BARS]
+    if features.together is not None and len(features) > 1:
         shown.append(features.together)
     ax = _take_axes(ax, 6.4, 1.4 + 0.3 * len(shown))
     places = np.arange(len(shown))
-    values = [_share(one) for one in shown]
-    errors = [0.0 if np.isnan(one.stderr) else one.stderr for one in shown]
-    colours = [_ACCENT if one.beyond_noise else _RULE for one in shown]
+    values = [shares[one.column] for one in shown]
+    errors = [one.stderr or 0.0 for one in shown]
+    colours = [_ACCENT if one.changed else _RULE for one in shown]
     ax.barh(places, values, xerr=errors, color=colours, error_kw={"ecolor": _QUIET, "elinewidth": 1}, height=0.7)
     ax.axvline(0, color=_RULE, linewidth=1)
-    names = [_shorten(one.name) for one in shown]
+    names = [_shorten(one.column) for one in shown]
     if len(features) > 1:
         names[-1] = f"{features.noun}s together"
     ax.set_yticks(places, names)
@@ -244,7 +244,7 @@ def _draw_bars(features: FeatureShares, ax: Axes | None) -> Axes:
     return ax
 
 
-def _draw_pixels(features: FeatureShares, ax: Axes | None) -> Axes:
+def _draw_pixels(features: Changes, ax: Axes | None) -> Axes:
     ax = _take_axes(ax, 4.8, 4.4, "compressed")
     pixels = features.pixels
     most = float(np.abs(pixels).max()) or 1.0
@@ -255,23 +255,16 @@ def _draw_pixels(features: FeatureShares, ax: Axes | None) -> Axes:
     ax.set_xticks([])
     ax.set_yticks([])
     _quieten(ax, sides=())
-    beyond = len(features.beyond_noise)
+    beyond = len(features.changed)
     _write_title(
         ax, "Which pixels make the distance", f"{beyond:,} of {say_count(len(features), 'pixel')} beyond noise"
     )
     return ax
 
 
-def _share(one: FeatureShare) -> float:
-    return one.raw_share - one.by_chance if np.isnan(one.share) else one.share
-
-
-def _say_share_unit(features: FeatureShares) -> str:
-    return (
-        "share of the distance, less that of chance"
-        if np.isnan(features.together.share)
-        else "share of what is beyond noise"
-    )
+def _say_share_unit(features: Changes) -> str:
+    found = any(one.share is not None for one in (*features, *filter(None, [features.together])))
+    return "share of what is beyond noise" if found else "share of the distance, less that of chance"
 
 
 def _take_axes(

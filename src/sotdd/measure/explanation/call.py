@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Unpack, get_args
 
 import numpy as np
@@ -23,8 +24,8 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.comparison import DRAWING as TEST_DRAWING
-from sotdd.measure.comparison import Permuting, compare_opened, split_seed
-from sotdd.measure.distance import ORDER, fit_named
+from sotdd.measure.comparison import compare_pair, split_seed
+from sotdd.measure.distance import ORDER, fit_named, fit_projections
 from sotdd.measure.explanation.classes import (
     ClassComparison,
     ClassCosts,
@@ -36,7 +37,8 @@ from sotdd.measure.explanation.classes import (
     plan_pairs,
 )
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.shares import find_shares
+from sotdd.measure.permutations import Permuting
+from sotdd.measure.shares import share_changes
 from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
@@ -122,18 +124,17 @@ def explain(
         few = projections
         if few is not None and isinstance(few.source, Laws) and few.n_projections > TEST_DRAWING.n_projections:
             few = few.from_block(0, TEST_DRAWING.n_projections)  # of which permutations need no more
-        test, shares = compare_opened(opened, few, drawn, how, seed, device=device, progress=first, with_shares=True)
+        fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_DRAWING)
+        test = compare_pair(opened, fit, how, seed, device=device, progress=first, with_shares=True)
         with choose_engine(device, datasets, count) as engine:
             distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, second)
             pairs, p_values = _match(datasets, classes, recipe, engine, third)
     if named is not None:
         distance, unlabelled = named.describe(distance), named.describe(unlabelled)
-        label = "(target)" if named.counts_targets else "(label)"
-        shares = find_shares(opened, recipe, order, test.changes, datasets, label)
+        test = replace(test, changes=share_changes(test.changes, opened, recipe, order, datasets))
     one, other = (part.name for part in opened)
     names = one, other if other != one else f"{other} (2)"
-    assert shares is not None
-    return Explanation(names, test, distance, unlabelled, classes, pairs, p_values, resampled, shares)
+    return Explanation(names, test, distance, unlabelled, classes, pairs, p_values, resampled)
 
 
 def _compare(

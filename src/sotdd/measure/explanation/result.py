@@ -17,9 +17,9 @@ from sotdd.basics.display import make_frame, picture
 from sotdd.basics.text import json_label, json_number
 from sotdd.basics.verdict import Verdict
 from sotdd.compute.distance import Distance
+from sotdd.measure.changes import Changes
 from sotdd.measure.explanation.classes import ClassComparison, ClassLine, Pair, find_same_names
 from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_explanation
-from sotdd.measure.shares import FeatureShares
 from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
 
 if TYPE_CHECKING:
@@ -106,8 +106,6 @@ class Explanation(Received):
     resampled
         (2, S) W_p^p between random halves of the points of each, with labels and without, through the first
         projections: how both vary together from sample to sample.
-    by_feature
-        Which features make the distance between the points, by name: shares, errors, and what is beyond noise.
 
     Examples
     --------
@@ -132,7 +130,6 @@ class Explanation(Received):
     pairs: tuple[Pair, ...]
     p_values: dict[Pair, float]
     resampled: NDArray[np.float64]
-    by_feature: FeatureShares
 
     # ------------------------------------------------------------------ features and labels
 
@@ -156,6 +153,11 @@ class Explanation(Received):
     def labels(self) -> float:
         """The share of what is beyond noise that labels add. Below zero where they make the datasets more alike."""
         return self.parts.labels
+
+    @property
+    def by_feature(self) -> Changes:
+        """Which columns make the distance between the points: the changes of the test, with shares and errors."""
+        return self.test.changes
 
     # ------------------------------------------------------------------ classes
 
@@ -268,7 +270,6 @@ class Explanation(Received):
             "labels_interval_95": [json_number(end) for end in self.parts.labels_interval],
             "features_beyond_noise": self.parts.features_beyond,
             "labels_beyond_noise": self.parts.labels_beyond,
-            "by_feature": self.by_feature.to_dict(),
             "class_distances": self.by_class.distances.tolist(),
             "class_stderr": [[json_number(cell) for cell in row] for row in self.by_class.stderr.tolist()],
             "coupling": self.by_class.coupling.tolist(),

@@ -39,9 +39,9 @@ def say_verdict(why: Explanation) -> str:
 
 def _list_changes(why: Explanation, limit: int | None) -> str:
     """The columns that changed, as `sotdd.test` lists them; of pixels only how many."""
-    changes, features = why.test.changes, why.by_feature
-    if features.noun == "pixel" or not changes.changed:
-        return "\n".join(filter(None, [repr(features), *changes.say_rest(limit)]))
+    changes = why.test.changes
+    if changes.shape is not None or not changes.changed:
+        return repr(changes)
     return "\n".join([*align_rows(changes.list_rows(limit, why.names), to_the_right=(3, 4)), *changes.say_rest(limit)])
 
 

@@ -11,12 +11,12 @@ from .drift.reference import DriftReference as DriftReference
 from .gradients.flow import flow as flow
 from .inputs.data import LabelledData as LabelledData
 from .inputs.opening import open_dataset as open_dataset
+from .measure.comparison import test as test
 from .measure.distance import distance as distance
 from .measure.distance import paper as paper
 from .measure.explanation.call import explain as explain
 from .measure.pairwise import pairwise as pairwise
 from .measure.pairwise import rank as rank
-from .measure.two_sample import test as test
 from .projections.recipe import Projections as Projections
 from .projections.scaler import Scaler as Scaler
 from .reports.report import report as report

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Unpack, cast, get_args
+
+import numpy as np
 
 from sotdd.basics.checks import check_choice, check_flag, check_order, describe
 from sotdd.basics.display import Progress, report_progress
@@ -28,11 +32,8 @@ from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 # The order of transport unless another is asked for.
 ORDER = 2.0
 
-# What is not asked for unless it is given.
-_DEFAULTS = {
-    "p": ORDER, "method": "sotdd", "projections": None, "estimator": "controlled", "noise_floor": False,
-    "label_names": "auto", "rel_tol": None,
-}  # fmt: skip
+# What changes the number that is measured, and so is refused where it cannot be chosen.
+_CHOSEN = ("label_names", "method", "projections", "noise_floor", "p", "estimator", "rel_tol")
 
 # Methods that compare features alone.
 _BLIND_TO_LABELS = ("frechet", "sw", "mmd")
@@ -48,6 +49,34 @@ class MethodSettings(CallSettings, total=False):
     inner: Literal["exact", "gaussian"]
     debias: Literal["difference", "powers"] | None
     bandwidth: float | None
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How distances are measured: the settings of `distance` but for those by which data are read or projections drawn.
+
+    Examples
+    --------
+    >>> Measuring(p=1, method="otdd").list_chosen()
+    {'method': 'otdd', 'p': 1}
+    """
+
+    p: float = ORDER
+    projections: Projections | None = None
+    estimator: Estimator = "controlled"
+    method: str = "sotdd"
+    noise_floor: bool = False
+    label_names: NamesInDistance = "auto"
+    rel_tol: float | None = None
+    max_projections: int = MOST
+    device: str = "auto"
+    progress: Progress = None
+
+    def list_chosen(self) -> dict[str, Any]:
+        """Those that change what is measured, where they are not as they are by default."""
+        usual = Measuring()
+        pairs = [(name, getattr(self, name), getattr(usual, name)) for name in _CHOSEN]
+        return {name: one for name, one, other in pairs if one is not other and not (np.isscalar(one) and one == other)}
 
 
 @show_drawing()
@@ -145,12 +174,11 @@ def distance(
     0.10176 ± 0.00063, by itself within noise (95 % limit 0.149) (s-OTDD, p=2, 1,000 projections)
     """
     sources = [(side.name if isinstance(side, LabelledData) else name, side) for name, side in (("a", a), ("b", b))]
-    distances, _ = measure_pairs(
-        sources, [(0, 1)], lambda **reading: open_pair(a, b, **reading),  # type: ignore[arg-type]  # no sketches are left then
-        p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
-        label_names=label_names, device=device, progress=progress, settings=settings,
-        rel_tol=rel_tol, max_projections=max_projections,
-    )  # fmt: skip
+    how = Measuring(
+        p, projections, estimator, method, noise_floor, label_names, rel_tol, max_projections, device, progress
+    )
+    open_both = partial(open_pair, a, b)  # type: ignore[arg-type]  # no sketches are left where it is called
+    distances, _ = measure_pairs(sources, [(0, 1)], open_both, how, settings)
     return distances[0, 1]
 
 
@@ -208,67 +236,48 @@ def measure_pairs(
     sources: Sequence[tuple[str, Comparable]],
     pairs: Sequence[tuple[int, int]],
     open_all: Callable[..., list[LabelledData]],
-    *,
-    p: float,
-    projections: Projections | None,
-    estimator: Estimator,
-    method: str,
-    noise_floor: bool,
-    device: str,
-    progress: Progress,
+    how: Measuring,
     settings: Mapping[str, Any],
-    label_names: NamesInDistance = "auto",
-    rel_tol: float | None = None,
-    max_projections: int = MOST,
 ) -> tuple[dict[tuple[int, int], Distance], Projections | Recipe | None]:
     """Distances of some pairs of sources, by their numbers, and what they were measured through; None for peers, names.
 
     Where one of them is a sketch, all are seen through its projections; otherwise ``open_all`` opens them.
     """
-    n_splits = SPLITS if check_flag(noise_floor, "noise_floor") else 0
-    if not isinstance(method, str):
-        raise SotddError(f"method is {describe(method)}: expected a name, such as 'sotdd' or 'otdd'.")
-    given = choose_given(
-        projections=projections, rel_tol=rel_tol, noise_floor=noise_floor, label_names=label_names, estimator=estimator
-    )
+    n_splits = SPLITS if check_flag(how.noise_floor, "noise_floor") else 0
+    if not isinstance(how.method, str):
+        raise SotddError(f"method is {describe(how.method)}: expected a name, such as 'sotdd' or 'otdd'.")
     sources = [(name, read_sketch(one)) for name, one in sources]
     sketch = next((source for _, source in sources if isinstance(source, Sketch)), None)
     if sketch is not None:
-        if method != "sotdd":
-            raise SotddError(f"{sketch.name!r} is a sketch, which has no points for method {method!r}: give the data.")
-        asked = [*settings, *(name for name in given if name != "estimator")]  # which would draw its projections again
+        if how.method != "sotdd":
+            raise SotddError(
+                f"{sketch.name!r} is a sketch, which has no points for method {how.method!r}: give the data."
+            )
+        asked = [*settings, *(name for name in how.list_chosen() if name not in ("p", "estimator"))]
         if asked:
             raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which has no points: leave that out.")
-        distances = compare_sketches(sources, pairs, p, estimator=estimator, device=device, progress=progress)
-        return distances, sketch.through
+        shown: dict[str, Any] = {"device": how.device, "progress": how.progress}
+        return compare_sketches(sources, pairs, how.p, estimator=how.estimator, **shown), sketch.through
     reading, settings = split_reading(settings)
     data = open_all(**reading)
-    if method not in _BLIND_TO_LABELS:
+    if how.method not in _BLIND_TO_LABELS:
         refuse_half_labelled(data)
-    if method != "sotdd":
-        return _measure_by_peer(method, data, pairs, p, settings, given, device, progress), None
-    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
-    if rel_tol is not None and projections is not None:
+    if how.method != "sotdd":
+        return _measure_by_peer(data, pairs, how, settings), None
+    chosen: Estimator = check_choice(how.estimator, "estimator", get_args(Estimator))
+    if how.rel_tol is not None and how.projections is not None:
         raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
-    how: dict[str, Any] = {"device": device, "n_splits": n_splits, "estimator": chosen}
+    work: dict[str, Any] = {"device": how.device, "n_splits": n_splits, "estimator": chosen}
     with Workers():  # the same for fitting and comparing
-        named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
-        if rel_tol is None:
-            distances = compare(data, pairs, recipe, p, progress, halves=len(data) > 2, **how)
+        named, recipe, data = fit_named(data, how.label_names, how.projections, settings, chosen)
+        if how.rel_tol is None:
+            distances = compare(data, pairs, recipe, how.p, how.progress, halves=len(data) > 2, **work)
         else:
-            distances = {(0, 1): compare_to_tolerance(data, recipe, p, rel_tol, max_projections, progress, **how)}
+            limits = how.rel_tol, how.max_projections
+            distances = {(0, 1): compare_to_tolerance(data, recipe, how.p, *limits, how.progress, **work)}
     if named is None:
         return distances, recipe
     return {pair: named.describe(found) for pair, found in distances.items()}, None
-
-
-def choose_given(**settings: object) -> dict[str, object]:
-    """Those of some settings that are not as they are by default."""
-    return {
-        name: value
-        for name, value in settings.items()
-        if value is not _DEFAULTS[name] and not (isinstance(value, (str, int, float)) and value == _DEFAULTS[name])
-    }
 
 
 def fit_named(
@@ -311,27 +320,22 @@ def fit_projections(
 
 
 def _measure_by_peer(
-    method: str,
-    data: Sequence[LabelledData],
-    pairs: Sequence[tuple[int, int]],
-    p: float,
-    settings: Mapping[str, Any],
-    given: Iterable[str],
-    device: str,
-    progress: Progress,
+    data: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], how: Measuring, settings: Mapping[str, Any]
 ) -> dict[tuple[int, int], Distance]:
-    """Measure by another method, which takes its own settings and none of those ``given`` to s-OTDD."""
+    """Measure by another method, which takes its own settings and none of those of s-OTDD."""
     from sotdd.peers import METHODS
     from sotdd.peers.points import find_settings
 
+    method = how.method
     if method not in METHODS:
         raise SotddError(f"method is {describe(method)}: expected one of sotdd, {', '.join(METHODS)}.")
-    if str(device) not in ("auto", "cpu"):
-        raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
-    known, order = find_settings(METHODS[method]), check_order(p)
+    if str(how.device) not in ("auto", "cpu"):
+        raise SotddError(f"device is {how.device!r} but method {method!r} works on the processor only: leave it out.")
+    known, order = find_settings(METHODS[method]), check_order(how.p)
     asked = {**settings, "p": order} if order != ORDER or "p" in known else settings
-    unknown = [*(name for name in asked if name not in known), *given]
+    unknown = [name for name in asked if name not in known]
+    unknown += [name for name in how.list_chosen() if name not in ("p", "method")]
     if unknown:
         raise SotddError(f"method {method!r} has no setting {', '.join(unknown)}: it takes {', '.join(known)}.")
-    with report_progress(progress, f"Measuring by {method}") as report:
+    with report_progress(how.progress, f"Measuring by {method}") as report:
         return METHODS[method](data, pairs, report, **asked)

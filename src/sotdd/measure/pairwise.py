@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from os import PathLike, fspath
 from typing import Unpack
@@ -18,7 +19,7 @@ from sotdd.compute.ranking import Ranking
 from sotdd.inputs import name_sources, open_all
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
-from sotdd.measure.distance import ORDER, MethodSettings, choose_given, measure_pairs
+from sotdd.measure.distance import ORDER, Measuring, MethodSettings, measure_pairs
 from sotdd.projections.drawing import DRAWING, show_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.recipe import Recipe
@@ -74,20 +75,12 @@ def pairwise(
         drawn = projections if isinstance(projections, Projections) else DRAWING.but(split_reading(settings)[1])
         count = check_count(drawn.n_projections, "n_projections")
         check_memory(len(sources), math.comb(len(sources), 2), count, 0, "plain")
-    distances, through = measure_pairs(
-        sources,
-        list(combinations(range(len(sources)), 2)),
-        lambda **reading: open_all(dict(sources), **reading),
-        p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
-        label_names=label_names, device=device, progress=progress, settings=settings,
-    )  # fmt: skip
-    asked = choose_given(
-        label_names=label_names, method=method, projections=projections, noise_floor=noise_floor, p=p,
-        estimator=estimator,
-    )  # fmt: skip
+    how = Measuring(p, projections, estimator, method, noise_floor, label_names, device=device, progress=progress)
+    pairs = list(combinations(range(len(sources)), 2))
+    distances, through = measure_pairs(sources, pairs, partial(open_all, dict(sources)), how, settings)
     paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
     recipe = through.projections if isinstance(through, Recipe) else through
-    return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, {**asked, **settings}))
+    return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, {**how.list_chosen(), **settings}))
 
 
 @show_drawing()
@@ -152,12 +145,8 @@ def rank(
     while any(name == other for other, _ in others):
         name = f"{name} (target)"
     sources = [(name, source), *others]
-    distances, _ = measure_pairs(
-        sources,
-        [(0, number) for number in range(1, len(sources))],
-        lambda **reading: open_all(dict(sources), **reading),
-        p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
-        device=device, progress=progress, settings=settings,
-    )  # fmt: skip
+    how = Measuring(p, projections, estimator, method, noise_floor, device=device, progress=progress)
+    pairs = [(0, number) for number in range(1, len(sources))]
+    distances, _ = measure_pairs(sources, pairs, partial(open_all, dict(sources)), how, settings)
     by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
     return Ranking.of(name, by_name)

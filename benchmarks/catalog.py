@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.populations import Alike, Images, Population, Tables, source_of
-from sotdd.sketches.catalog.search import find_noise
+from sotdd.sketches.uncertainty import find_floor
 
 _BATCH = 1000
 _RANKED = 200
@@ -79,14 +79,21 @@ def _exact(asked: list[sotdd.Sketch], sketches: list[sotdd.Sketch], n_quantiles:
         ]
     )
     sizes = np.array([one.n_points for one in sketches])
-    noises = np.array([find_noise(one) for one in sketches])
+    noises = np.array([_find_noise(one) for one in sketches])
     best = []
     for query, near in zip(asked, squared, strict=True):
-        floors = (1 / query.n_points + 1 / sizes) * (find_noise(query) + noises) / 2
+        floors = (1 / query.n_points + 1 / sizes) * (_find_noise(query) + noises) / 2
         listed = np.argsort(near - floors)[:_RANKED]
         ranked = np.argsort([query.distance(sketches[i], estimator="plain").excess for i in listed])
         best.append(set(listed[ranked[:10]].tolist()))
     return best
+
+
+def _find_noise(sketch: sotdd.Sketch) -> float:
+    """What noise adds to a squared distance, times 1/n + 1/m."""
+    floor = find_floor([(sketch.n_points, sketch.halves)], 2, (2, 2))
+    assert floor is not None
+    return floor.power
 
 
 def _squared(asked: NDArray[np.float64], vectors: Iterable[NDArray[np.float32]]) -> NDArray[np.float64]:

@@ -79,12 +79,12 @@ def test_brute_force_with_clamp(rng, own):
 
 @pytest.mark.parametrize("label_directions", ["shared", "own"])
 def test_drawn_projections_and_scaling_are_what_the_definition_says(rng, label_directions):
-    """The whole default path: draws, pooled scaler, products, against scaled data and the same draws."""
+    """The whole default path: draws, scaler, products, against scaled data and the same draws."""
     a = rng.normal(5, 3, size=(50, 7)), rng.integers(0, 4, size=50)
     b = rng.normal(4, 2, size=(35, 7)), rng.integers(0, 2, size=35)
     how = {"n_projections": 100, "label_directions": label_directions}
     block = sotdd.Projections.fit([a, b], **how).draw(0, 100)
-    pooled = np.concatenate([a[0], b[0]])
+    pooled = np.concatenate([*[a[0]] * 7, *[b[0]] * 10])  # both sides count the same
     scale = math.sqrt(pooled.var(axis=0).mean())
 
     def project(data):

@@ -11,6 +11,7 @@ from scipy import integrate, stats
 import sotdd
 from sotdd import LabelledData, Scaler
 from sotdd.projections import scale_statistics as samples
+from sotdd.projections.scaler import find_scaler
 
 
 def mixed(rng, n=3000):
@@ -37,12 +38,39 @@ def fit(*arrays):
     return Scaler.fit([LabelledData.of(array) for array in arrays])
 
 
-def test_it_is_the_pooled_mean_and_the_average_spread(rng):
-    a, b = rng.normal(3, 2, size=(1300, 6)), rng.normal(-1, 5, size=(200, 6))
+def test_it_is_the_mean_and_the_average_spread_with_datasets_counting_the_same(rng):
+    a, b = rng.normal(3, 2, size=(1200, 6)), rng.normal(-1, 5, size=(200, 6))
     scaler = fit(a, b)
-    pooled = np.concatenate([a, b])
+    pooled = np.concatenate([a, *[b] * 6])
     np.testing.assert_allclose(scaler.centre, pooled.mean(axis=0), rtol=1e-12)
     assert scaler.scale == pytest.approx(np.sqrt(np.mean(pooled.var(axis=0))), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["pooled", "features", "arcsinh"])
+def test_the_unit_does_not_move_with_the_sizes_of_samples(rng, scale):
+    """One side far away and wider: by points, the unit would follow the larger sample."""
+    a, b = rng.normal(size=(8000, 4)), rng.normal(6, 3, size=(8000, 4))
+    whole = Scaler.fit([a, b], scale).scales
+    np.testing.assert_allclose(Scaler.fit([a, b[:800]], scale).scales, whole, rtol=0.05)
+    np.testing.assert_allclose(Scaler.fit([a[:800], b], scale).scales, whole, rtol=0.05)
+
+
+def test_points_count_the_same_where_they_are_permuted(rng):
+    a, b = (LabelledData.of(rng.normal(shift, 1, size=(n, 3))) for shift, n in ((0, 300), (5, 60)))
+    for kind in ("pooled", "features", "arcsinh"):
+        pool = LabelledData.of(np.concatenate([a.features, b.features]))
+        np.testing.assert_allclose(
+            find_scaler(kind, [a, b], weigh_points=True).scales, Scaler.fit([pool], kind).scales, rtol=1e-9
+        )
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_arcsinh_is_linear_near_zero_logarithmic_far_from_it_and_one_to_one(unit):
+    scaler = Scaler(np.full(1, 3.0) * unit, unit, arcsinh=True)
+    x = (3 + np.array([-1e90, -1e3, -0.01, 0.0, 0.01, 1e3, 1e90])[:, None]) * unit
+    y = scaler.apply(x)
+    np.testing.assert_allclose(y[:, 0], [-207.9, -7.6009, -0.01, 0, 0.01, 7.6009, 207.9], rtol=1e-3, atol=1e-9)
+    np.testing.assert_allclose(scaler.invert(y), x, rtol=1e-6)
 
 
 def test_far_from_zero_no_digits_are_lost(rng):
@@ -113,7 +141,7 @@ def expected_spread(column):
 
 def test_the_spread_of_every_column_is_the_definition(rng):
     x = mixed(rng)
-    parts = [x[:1700], x[1700:]]
+    parts = [x[:1500], x[1500:]]
     scaler = Scaler.fit(parts, "features")
     np.testing.assert_allclose(scaler.scale, [expected_spread(column) for column in x.T], rtol=1e-7)
     assert scaler.scale[6] == 1
@@ -148,7 +176,7 @@ def test_the_order_of_datasets_does_not_matter(rng, monkeypatch):
                 np.testing.assert_array_equal(other.scale, found[0].scale)
 
 
-def test_samples_of_large_datasets_count_by_their_size(rng, monkeypatch):
+def test_samples_of_large_datasets_count_as_the_whole_does(rng, monkeypatch):
     a, b = rng.normal(0, 1, size=(40_000, 2)), rng.normal(5, 3, size=(2_000, 2))
     whole = Scaler.fit([a, b], "features")
     monkeypatch.setattr(samples, "MOST_VALUES", 2 * 2_000)
@@ -202,10 +230,10 @@ def test_tables_are_scaled_by_column_and_arrays_together(rng, tmp_path):
     features |= {"pair": (frame.drop(columns="label"), frame["label"])}
     pooled = {"array": x, "pair": (x, np.zeros(60)), "lists": lists, "numbers": sotdd.open_dataset(
         pd.DataFrame(x), label=None)}  # fmt: skip
-    for expected, sources in (("features", features), ("pooled", pooled)):
+    for expected, sources in (("arcsinh", features), ("pooled", pooled)):
         for source in sources.values():
             assert sotdd.distance(source, source, n_projections=64).scale == expected
-    assert sotdd.distance(frame, x, n_projections=64).scale == "features"
+    assert sotdd.distance(frame, x, n_projections=64).scale == "arcsinh"
     assert sotdd.distance(x, frame, n_projections=64, scale="pooled").scale == "pooled"
 
 

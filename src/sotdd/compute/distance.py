@@ -113,7 +113,7 @@ class Distance(Received):
 
     @property
     def scale(self) -> str:
-        """How features were scaled: each by its own scale ("features"), all by one ("pooled"), or "none"."""
+        """How features were scaled: "arcsinh", "features", "pooled" or "none"; see `Scaler.fit`."""
         return "none" if self.scaler is None else self.scaler.kind
 
     @property
@@ -194,7 +194,7 @@ class Distance(Received):
         said = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
             said.append(say_count(self.n_projections, "projection"))
-        if self.scale == "features":
+        if self.scale in ("features", "arcsinh"):
             said.append(f"each {'feature' if self.columns is None else 'column'} scaled")
         return ", ".join(said)
 

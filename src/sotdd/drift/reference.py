@@ -396,7 +396,7 @@ class DriftReference(Received):
         if isinstance(recipe.source, Laws) and not self.is_fixed:
             d, columns = same_features(pair), pair[0].columns or pair[1].columns
             laws = replace(recipe.source, n_features=d, seed=recipe.source.seed if seed is None else seed)
-            scaler = None if recipe.scaler is None else find_scaler(recipe.scaler.kind, pair)
+            scaler = None if recipe.scaler is None else find_scaler(recipe.scaler.kind, pair, weigh_points=True)
             recipe = Projections(d, recipe.n_projections, laws, scaler, columns)
         return recipe, [recipe.align(part) for part in pair]
 

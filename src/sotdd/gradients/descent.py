@@ -62,7 +62,7 @@ class Descent:
             loss = float(self._loss(self._points, self._yardstick))
         points = self._points.cpu().double().numpy()
         if self._scaler is not None:
-            points = points * self._scaler.scale + self._scaler.centre
+            points = self._scaler.invert(points)
         original = self._source.features
         features = points.reshape(original.shape).astype(original.dtype if original.dtype.kind == "f" else np.float64)
         labels = label_array(self._source.classes)[self._source.codes]
@@ -103,5 +103,5 @@ class Descent:
     def _scale(self, data: LabelledData) -> torch.Tensor:
         points = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
         if self._scaler is not None:
-            points = (points - self._scaler.centre) / self._scaler.scale
+            points = self._scaler.apply(points)
         return torch.tensor(points, dtype=torch.float32)

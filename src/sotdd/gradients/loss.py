@@ -157,7 +157,8 @@ def _standardise(x: Tensor, scaler: Scaler | None) -> Tensor:
     rounded = centre.to(points.dtype)
     rest = (centre - rounded).to(points.dtype)
     scales = torch.tensor(scaler.scales).to(points)
-    return ((points - rounded.to(points.device)) - rest.to(points.device)) / scales
+    scaled = ((points - rounded.to(points.device)) - rest.to(points.device)) / scales
+    return scaled.asinh() if scaler.arcsinh else scaled
 
 
 def _find_memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:

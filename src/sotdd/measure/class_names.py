@@ -23,7 +23,7 @@ from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
 from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.streamed import add_columns
+from sotdd.inputs.streamed import StreamedFeatures, add_columns
 from sotdd.projections.drawing import DRAWING
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
@@ -42,7 +42,7 @@ class NamedClasses:
     Attributes
     ----------
     features
-        The datasets without names.
+        The datasets without names; with arcsinh their features are scaled already.
     datasets
         Their points with names, (n, d + C), still without scale.
     settings
@@ -71,18 +71,20 @@ class NamedClasses:
         scale = settings.get("scale", "auto")
         scaler = find_scaler(scale, data)
         unit = 1.0 if scaler is not None else find_scaler("pooled", data).scale  # type: ignore[union-attr]  # there is one
+        scaled, linear = data, scaler
+        if scaler is not None and scaler.arcsinh:  # features are weighed after that
+            scaled, linear = [_scale(part, scaler) for part in data], None
         numbers = [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
         targets = len(numbers) == len(data)
         more: Sequence[NDArray[Any]] = numbers if targets else _names(data)
         d, c = data[0].n_features, more[0].shape[1]
-        every = np.concatenate(more)
-        centre = every.mean(axis=0, dtype=np.float64)
-        spread = find_scaler("features", [LabelledData.of(every, "targets")]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
+        centre = np.mean([every.mean(axis=0, dtype=np.float64) for every in more], axis=0)
+        spread = find_scaler("features", [LabelledData.of(every) for every in more]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
         whole = Scaler(
-            np.concatenate([np.zeros(d) if scaler is None else scaler.centre, centre]),
+            np.concatenate([np.zeros(d) if linear is None else linear.centre, centre]),
             np.concatenate(
                 [
-                    (np.ones(d) if scaler is None else scaler.scales) / math.sqrt((d + c) / d),
+                    (np.ones(d) if linear is None else linear.scales) / math.sqrt((d + c) / d),
                     np.broadcast_to(spread / (math.sqrt(d + c) * float(unit)), c),
                 ]
             ),
@@ -90,8 +92,8 @@ class NamedClasses:
         )
         law = DRAWING.but(settings).find_label_law(scaler)  # cut as the features alone would be
         drawn = {**settings, "scale": whole, "label_law": law, "n_moments": None, "moments": None}
-        there = [_with(part, columns) for part, columns in zip(data, more, strict=True)]
-        return cls(data, there, drawn, scaler, targets)
+        there = [_with(part, columns) for part, columns in zip(scaled, more, strict=True)]
+        return cls(scaled, there, drawn, scaler, targets)
 
     def forget_names(self) -> list[LabelledData]:
         """The datasets with all names at their centre."""
@@ -126,6 +128,13 @@ def _order(name: Hashable) -> tuple[str, str]:
     """What names are sorted by: 1, 1.0 and True are one name, whichever of them comes first."""
     whole = int(name) if isinstance(name, (bool, float)) and name == name // 1 else name
     return type(whole).__name__, str(whole)
+
+
+def _scale(data: LabelledData, scaler: Scaler) -> LabelledData:
+    """A dataset whose features are scaled whenever they are read."""
+    shape = (data.n_points, data.n_features)
+    scaled = StreamedFeatures(data.name, shape, np.float64, lambda rows: scaler.apply(data.rows(rows)))
+    return replace(data, features=scaled)
 
 
 def _with(data: LabelledData, more: NDArray[Any]) -> LabelledData:

@@ -142,7 +142,7 @@ def test(
     seed, settings = split_seed(drawn, projections)
     pair = open_pair(a, b, **{**reading, "max_points": how.max_points, "seed": seed})
     refuse_half_labelled(pair)
-    fit = partial(fit_projections, projections=projections, settings=settings, drawing=DRAWING)
+    fit = partial(fit_projections, projections=projections, settings=settings, drawing=DRAWING, weigh_points=True)
     return compare_pair(pair, fit, how, seed, device=device, progress=progress)
 
 

@@ -116,10 +116,10 @@ def distance(
     directions, label_directions
         The law of directions; and whether class terms share those of features, or have their own ("own").
     scale
-        How features are brought to one scale, by the pooled data: "features", each by its own robust spread;
-        "pooled", all by one number; or "auto", which is "features" where columns have names (frames, CSV,
-        Parquet, Arrow) and "pooled" for arrays, images and embeddings. None for features as they are, or a
-        `Scaler` to reuse.
+        How features are brought to one scale, in which both datasets count the same: "features", each by its own
+        robust spread; "arcsinh", the same with tails by their logarithm; "pooled", all by one number; or "auto",
+        which is "arcsinh" where columns have names (frames, CSV, Parquet, Arrow) and "pooled" for arrays, images and
+        embeddings. None for features as they are, or a `Scaler` to reuse.
     seed
         An integer, or a NumPy Generator.
     projections
@@ -306,10 +306,11 @@ def fit_projections(
     estimator: str = "plain",
     *,
     drawing: Drawing = DRAWING,
+    weigh_points: bool = False,
 ) -> tuple[Projections, list[LabelledData]]:
     """The given projections, or those drawn as asked, not both; and the datasets with columns in their order."""
     if projections is None:
-        recipe = drawing.but(settings).fit(data, tilt=estimator != "plain")
+        recipe = drawing.but(settings).fit(data, tilt=estimator != "plain", weigh_points=weigh_points)
         return recipe, [recipe.align(part) for part in data]
     check_projections(projections)
     if settings:

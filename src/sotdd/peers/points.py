@@ -137,7 +137,7 @@ class PointSets:
         scaler = find_scaler(scale, list(datasets))
         points = [Points.of(data, max_points, key) for data in datasets]
         if scaler is not None:
-            points = [replace(part, features=(part.features - scaler.centre) / scaler.scale) for part in points]
+            points = [replace(part, features=scaler.apply(part.features)) for part in points]
         largest = max(float(np.max(np.abs(part.features))) for part in points)
         if not (largest == 0 or _SMALLEST < largest < 1 / _SMALLEST):
             raise SotddError(

@@ -391,10 +391,7 @@ def _sample_points(data: LabelledData, scaler: Scaler | None, count: int) -> NDA
     if isinstance(data.features, SparseRows):
         count = max(_FEWEST, min(count, _SPARSE_VALUES // data.n_features))
     points = data.rows(slice(0, data.n_points, max(1, -(-data.n_points // count)))).astype(np.float64)
-    if scaler is not None:
-        points -= scaler.centre
-        points /= scaler.scale
-    return points
+    return points if scaler is None else scaler.apply(points)
 
 
 @lru_cache(maxsize=2)

@@ -79,9 +79,9 @@ class Drawing:
     scale: Scale = field(
         default="auto",
         metadata=_say(
-            "How features are scaled: features (each by its own spread), pooled (all by one), auto (features for "
-            "columns with names, pooled for others), or none.",
-            *("auto", "features", "pooled", "none"),
+            "How features are scaled: features (each by its own spread), arcsinh (the same, tails by their logarithm), "
+            "pooled (all by one), auto (arcsinh for columns with names, pooled for others), or none.",
+            *("auto", "arcsinh", "features", "pooled", "none"),
         ),
     )
     seed: int | np.random.Generator = field(default=0, metadata=_say("The seed of the projections."))
@@ -94,8 +94,8 @@ class Drawing:
             raise UnknownSetting(f"s-OTDD has no setting {', '.join(unknown)}: check the spelling, or name a method.")
         return replace(self, **settings)
 
-    def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:
-        """Draw projections for these datasets, which the scaler is learnt from."""
+    def fit(self, data: Sequence[LabelledData], *, tilt: bool = False, weigh_points: bool = False) -> Projections:
+        """Draw projections for these datasets, which the scaler is learnt from; see `find_scaler`."""
         n_features = same_features(data)
         law = self.directions
         if law is None:  # structured ones where points have so many features that they pay
@@ -106,7 +106,7 @@ class Drawing:
                 {"describe": 0, "draw": 3},
                 "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object like those",
             )
-        scaler = find_scaler(self.scale, data)
+        scaler = find_scaler(self.scale, data, weigh_points=weigh_points)
         if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
         label_law = self.find_label_law(scaler)

@@ -107,9 +107,10 @@ class Projections(Received):
             a tilt, as in the paper's definition: twice the products, and no label controls.
         scale
             "pooled": subtract the mean of all points and divide by one scalar so that the average
-            projection has variance one. "features": scale every feature by its own robust spread. "auto":
-            "features" for columns with names, "pooled" for arrays, images and embeddings; see `Scaler.fit`.
-            None: the paper's raw definition. Or a `Scaler` to reuse.
+            projection has variance one. "features": scale every feature by its own robust spread. "arcsinh":
+            then take the inverse hyperbolic sine, so that tails count by their logarithm. "auto": "arcsinh" for
+            columns with names, "pooled" for arrays, images and embeddings; see `Scaler.fit`. None: the paper's raw
+            definition. Or a `Scaler` to reuse.
         seed
             An integer, or a NumPy Generator from which one is drawn.
         tilt

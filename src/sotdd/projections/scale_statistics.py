@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -31,15 +32,15 @@ _SMALLEST = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """Counts, means and squared deviations of points.
+    """Weights, means and squared deviations of points.
 
     Deviations are from a point among the data, so that constant features have none at all, whatever their
     value; and in units of the largest one, so that no square leaves float64.
 
     Attributes
     ----------
-    n_points
-        How many points there are.
+    weight
+        What the points count together: one each, unless they are weighed.
     pivot, reach
         (d,) the origin and the unit of each feature.
     mean, squares
@@ -50,7 +51,7 @@ class FeatureMoments:
         What messages call that point.
     """
 
-    n_points: int
+    weight: float
     pivot: Doubles
     reach: Doubles
     mean: Doubles
@@ -110,23 +111,27 @@ class FeatureMoments:
         """Those of all points together, the same for parts in any order (Chan, Golub and LeVeque)."""
         if len(parts) == 1:
             return parts[0]
-        counts = np.array([[part.n_points] for part in parts])
+        weights = np.array([[part.weight] for part in parts])
         pivots, reaches, means, squares, farthest = (
             np.stack([getattr(part, name) for part in parts])
             for name in ("pivot", "reach", "mean", "squares", "farthest")
         )
-        n_points, pivot = int(counts.sum()), pivots.min(axis=0)
+        weight, pivot = math.fsum(weights[:, 0]), pivots.min(axis=0)
         with np.errstate(over="ignore"):
             shifts = pivots - pivot
         reach = np.maximum(reaches.max(axis=0), shifts.max(axis=0))
         refuse_beyond_float64(reach)
         means = shifts / reach + means * (reaches / reach)
-        mean = _sum(means * (counts / n_points))
-        squares = _sum(squares * (reaches / reach) ** 2 + counts * (means - mean) ** 2)
-        whole = cls(n_points, pivot, reach, mean, squares, parts[0].farthest, parts[0].name_of_farthest)
+        mean = _sum(means * (weights / weight))
+        squares = _sum(squares * (reaches / reach) ** 2 + weights * (means - mean) ** 2)
+        whole = cls(weight, pivot, reach, mean, squares, parts[0].farthest, parts[0].name_of_farthest)
         shares = whole.shares_of(farthest).tolist()
         first = max(zip(shares, parts, strict=True), key=lambda found: (found[0], found[1].name_of_farthest))[1]
         return replace(whole, farthest=first.farthest, name_of_farthest=first.name_of_farthest)
+
+    def weigh(self, weight: float) -> FeatureMoments:
+        """The same points with another weight in all."""
+        return replace(self, weight=weight, squares=self.squares * (weight / self.weight))
 
     @property
     def centre(self) -> Doubles:
@@ -136,12 +141,12 @@ class FeatureMoments:
     @property
     def deviations(self) -> Doubles:
         """(d,) the standard deviations of the features."""
-        return np.sqrt(self.squares / self.n_points) * self.reach
+        return np.sqrt(self.squares / self.weight) * self.reach
 
     @property
     def spread(self) -> float:
         """The root of the mean variance of the features: the spread of a projection, averaged over directions."""
-        return float(np.sqrt(self._lengths.sum() / (self.n_points * self.mean.size)) * self._unit)
+        return float(np.sqrt(self._lengths.sum() / (self.weight * self.mean.size)) * self._unit)
 
     @property
     def shares(self) -> Doubles:
@@ -184,11 +189,13 @@ def _row_name(row: int, data: LabelledData) -> str:
 
 # ------------------------------------------------------------------ spreads without the tails
 
-# So many values of all datasets are looked at: tables of 20 columns are taken whole up to 200,000 rows.
+# So many values of all datasets are looked at: two tables of 20 columns are taken whole up to 100,000 rows each.
 MOST_VALUES = 1 << 22
 
 # Values below the one quantile and above the other are brought in to it.
 _LOW, _HIGH = 0.05, 0.95
+# Of sums of weights, which so many equal ones must not miss a quantile by.
+_ROUNDING = 1e-9
 
 
 def _of_normal_law() -> float:
@@ -201,34 +208,47 @@ def _of_normal_law() -> float:
 _NORMAL = _of_normal_law()
 
 
-def find_spreads(datasets: Sequence[LabelledData], means: Doubles, deviations: Doubles) -> tuple[Doubles, Doubles]:
+def find_spreads(
+    datasets: Sequence[LabelledData], weights: Sequence[float], means: Doubles, deviations: Doubles
+) -> tuple[Doubles, Doubles]:
     """Centre and robust spread (d,) of every feature; 0 for constant ones.
 
-    Mean and standard deviation of features whose tails are brought in to the pooled 5 % and 95 % quantiles. The
-    standard deviation is divided by what a standard normal law gives, so that normal features come out at theirs.
-    Features of which nine in ten values are the same, or more, such as rare flags and sparse counts, have their plain
-    means and standard deviations.
+    Mean and standard deviation of features whose tails are brought in to the pooled 5 % and 95 % quantiles, where each
+    dataset has its weight. The standard deviation is divided by what a standard normal law gives, so that normal
+    features come out at theirs. Features of which nine in ten values are the same, or more, such as rare flags and
+    sparse counts, have their plain means and standard deviations.
     """
-    rows = _sample_rows(datasets)
-    low, high = np.quantile(rows, [_LOW, _HIGH], axis=0, method="inverted_cdf")
+    samples = [(weight / len(rows), rows) for weight, rows in zip(weights, _sample_rows(datasets), strict=True)]
+    samples.sort(key=lambda one: (len(one[1]), crc32(np.ascontiguousarray(one[1]).data)))  # in whatever order they come
+    rows = np.concatenate([own for _, own in samples]).astype(np.float64)
+    of_rows = np.repeat([weight for weight, _ in samples], [len(own) for _, own in samples])
+    low, high = np.stack([_find_quantiles(column, of_rows) for column in rows.T], axis=1)
     with np.errstate(over="ignore"):
         width = high - low
     refuse_beyond_float64(width)
     inside = (np.clip(rows, low, high) - low) / np.where(width > 0, width, 1.0)  # from 0 to 1
-    spread = inside.std(axis=0) * width / _NORMAL
+    mean = np.average(inside, axis=0, weights=of_rows)
+    spread = np.sqrt(np.average((inside - mean) ** 2, axis=0, weights=of_rows)) * width / _NORMAL
     rare = spread == 0
-    return np.where(rare, means, low + inside.mean(axis=0) * width), np.where(rare, deviations, spread)
+    return np.where(rare, means, low + mean * width), np.where(rare, deviations, spread)
 
 
-def _sample_rows(datasets: Sequence[LabelledData]) -> Doubles:
-    """All points, or the same share of each dataset at random where they are many; in whatever order they are given."""
-    share = min(1.0, MOST_VALUES / sum(data.n_points * data.n_features for data in datasets))
+def _find_quantiles(column: Doubles, weights: Doubles) -> Doubles:
+    """The two quantiles of a column (n,), each of its values."""
+    order = np.argsort(column)
+    reached = np.cumsum(weights[order])
+    places = np.searchsorted(reached, np.array([_LOW, _HIGH]) * reached[-1] * (1 - _ROUNDING))
+    found: Doubles = column[order[places]]
+    return found
+
+
+def _sample_rows(datasets: Sequence[LabelledData]) -> list[NDArray[Any]]:
+    """All points of each dataset, or some at random where they are many."""
+    most = max(1, MOST_VALUES // sum(data.n_features for data in datasets))
     samples = []
     for data in datasets:
         chosen: slice | NDArray[np.integer] = slice(None)
-        if share < 1:
-            rng = generator(0, Stream.SCALE_ROWS, data.n_points)
-            chosen = np.sort(rng.choice(data.n_points, math.ceil(share * data.n_points), replace=False))
+        if data.n_points > most:
+            chosen = np.sort(generator(0, Stream.SCALE_ROWS, data.n_points).choice(data.n_points, most, replace=False))
         samples.append(data.rows(chosen))
-    samples.sort(key=lambda rows: (len(rows), crc32(np.ascontiguousarray(rows).data)))
-    return np.concatenate(samples).astype(np.float64)
+    return samples

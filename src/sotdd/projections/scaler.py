@@ -1,4 +1,4 @@
-"""One affine map for every dataset that is compared together."""
+"""One map for every dataset that is compared together: centre and scale, and in tables the inverse hyperbolic sine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, Union, get_args
+from typing import Any, Literal, TypeAlias, Union, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from sotdd.inputs.agreement import find_places
 from sotdd.inputs.data import Dataset, LabelledData, Names, same_features
 from sotdd.projections.scale_statistics import Doubles, FeatureMoments, find_spreads
 
-Kind: TypeAlias = Literal["auto", "features", "pooled"]
+Kind: TypeAlias = Literal["auto", "arcsinh", "features", "pooled"]
 # What calls take as ``scale``.
 Scale: TypeAlias = Union[Kind, "Scaler", None]
 
@@ -43,7 +43,10 @@ class Scaler:
 
     One number for all features keeps the geometry of the data, which is right for pixels and embeddings; one
     number per feature makes columns with different units count alike. Either way distances come out in units of
-    the pooled data's own spread.
+    the data's own spread, in which every dataset counts the same, whatever its size.
+
+    Columns of tables may have tails that are thousands of spreads long. With ``arcsinh`` they count by their
+    logarithm: arcsinh is linear near zero, logarithmic far from it, smooth and one to one.
 
     Attributes
     ----------
@@ -51,6 +54,8 @@ class Scaler:
         What is subtracted, one number per feature.
     scale
         What features are divided by: one number for all, or (d,) one for each.
+    arcsinh
+        Whether the inverse hyperbolic sine is taken of that.
     columns
         The names of the features, where they have names.
     remarks
@@ -64,12 +69,15 @@ class Scaler:
     >>> heights_and_incomes = np.random.default_rng(0).normal([1.7, 30_000], [0.1, 9_000], size=(500, 2))
     >>> sotdd.Scaler.fit([heights_and_incomes], "features")
     Scaler(2 features, each by its own scale, 0.0956 to 8.57e+03)
+    >>> sotdd.Scaler(np.zeros(1), 1.0, arcsinh=True).apply(np.array([[0.1], [1000.0]])).round(2).tolist()
+    [[0.1], [7.6]]
     """
 
     centre: NDArray[np.float64]
     scale: float | NDArray[np.float64]
     columns: Names | None = None
     remarks: Remarks = ()
+    arcsinh: bool = False
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
@@ -86,7 +94,7 @@ class Scaler:
 
     @classmethod
     def fit(cls, datasets: Sequence[Dataset] | Mapping[str, Dataset], scale: Kind = "auto") -> Scaler:
-        """Learn centre and scale from the points of all datasets, each point counting the same.
+        """Learn centre and scale from all datasets, each dataset counting the same.
 
         Parameters
         ----------
@@ -99,13 +107,16 @@ class Scaler:
             divided by what a normal law gives, so that no outlier moves them; the plain ones for features that are
             nearly always the same, such as rare flags. All features of one category share a scale, such that they
             weigh as one number does. Constant features, and constant data, get scale 1.
-            "auto": "features" where a dataset has columns with names, "pooled" otherwise.
+            "arcsinh": those of "features", then the inverse hyperbolic sine, so that tails count by their logarithm.
+            "auto": "arcsinh" where a dataset has columns with names, "pooled" otherwise.
         """
         return _fit(open_all(datasets), scale)
 
     @property
-    def kind(self) -> Literal["features", "pooled"]:
-        """Whether each feature has its own scale, or all have one."""
+    def kind(self) -> Literal["arcsinh", "features", "pooled"]:
+        """Whether each feature has its own scale, or all have one; and whether tails count by their logarithm."""
+        if self.arcsinh:
+            return "arcsinh"
         return "pooled" if isinstance(self.scale, float) else "features"
 
     @kept_property
@@ -118,11 +129,20 @@ class Scaler:
         """(d,) what each feature is multiplied by."""
         return 1.0 / self.scales
 
+    def apply(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """Points (n, d) centred and scaled, in float64."""
+        scaled: NDArray[np.float64] = (points - self.centre) * self.inverse
+        return np.arcsinh(scaled, out=scaled) if self.arcsinh else scaled
+
+    def invert(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The points (n, d) that `apply` made these of."""
+        return (np.sinh(points) if self.arcsinh else points) * self.scales + self.centre
+
     def __repr__(self) -> str:
         """Size and scale, for people."""
         each = f"each by its own scale, {self.scales.min():.3g} to {self.scales.max():.3g}"
         said = f"scale {self.scale:.6g}" if isinstance(self.scale, float) else each
-        return f"Scaler({say_count(self.centre.size, 'feature')}, {said})"
+        return f"Scaler({say_count(self.centre.size, 'feature')}, {said}{', then arcsinh' if self.arcsinh else ''})"
 
     def fingerprint(self) -> str:
         """A short name for these numbers, to a millionth of the scale: last bits may differ between machines."""
@@ -134,7 +154,7 @@ class Scaler:
             ratio = self.centre / self.scale
             rounded = np.round(ratio, 6) + 0.0  # + 0.0: there is one zero
         centre = np.where(np.isfinite(rounded), rounded, ratio)  # to round is to multiply first, which may overflow
-        text = " ".join(f"{number:.8e}" for number in np.atleast_1d(self.scale))
+        text = " ".join(f"{number:.8e}" for number in np.atleast_1d(self.scale)) + " arcsinh" * self.arcsinh
         return hashlib.sha256(centre.tobytes() + text.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, object]:
@@ -151,8 +171,11 @@ class Scaler:
         return replace(self, centre=self.centre[order], scale=scale, columns=columns)
 
 
-def find_scaler(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
-    """The scaler that a ``scale`` argument asks for."""
+def find_scaler(scale: object, data: Sequence[LabelledData], *, weigh_points: bool = False) -> Scaler | None:
+    """The scaler that a ``scale`` argument asks for; every dataset counts the same, or every point.
+
+    Points count where they are permuted between datasets: what is learned must not depend on whose they are.
+    """
     if scale is None:
         return None
     if isinstance(scale, Scaler):
@@ -162,27 +185,32 @@ def find_scaler(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
                 f"{data[0].n_features:,}: fit one on these data."
             )
         return scale.in_order(_names(data))
-    return _fit(data, scale)
+    return _fit(data, scale, weigh_points=weigh_points)
 
 
-def _fit(data: Sequence[LabelledData], scale: object) -> Scaler:
+def _fit(data: Sequence[LabelledData], scale: object, *, weigh_points: bool = False) -> Scaler:
     """Learn a scaler from datasets."""
     if not isinstance(scale, str) or scale not in get_args(Kind):
         raise SotddError(
-            f"is {describe(scale)}: expected 'auto', 'features', 'pooled', None or a Scaler.", setting="scale"
+            f"is {describe(scale)}: expected 'auto', 'arcsinh', 'features', 'pooled', None or a Scaler.",
+            setting="scale",
         )
     same_features(data)
     columns = _names(data)
-    by_feature = scale == "features" or (scale == "auto" and columns is not None)
-    parts = list(zip(data, FeatureMoments.of_each(data), strict=True))
+    kind = scale if scale != "auto" else "pooled" if columns is None else "arcsinh"
+    by_feature = kind != "pooled"
+    moments = FeatureMoments.of_each(data)
+    if not weigh_points:
+        moments = [one.weigh(sum(part.n_points for part in data) / len(data)) for one in moments]
+    parts = list(zip(data, moments, strict=True))
     whole, centre, spread = _pool(parts, by_feature)
     scales = np.where(spread > 0, spread, 1.0)
     refuse_beyond_float64(scales, inverse=True)
     remarks = [
-        *(() if by_feature else (*_one_feature(whole, columns), *_one_point(whole))),
+        *(() if by_feature else (*_one_feature(whole, columns), *_one_point(parts, whole))),
         *_one_dataset(parts, whole, np.broadcast_to(scales, centre.shape), by_feature),
     ]
-    return Scaler(centre, scales if by_feature else float(scales), columns, tuple(remarks))
+    return Scaler(centre, scales if by_feature else float(scales), columns, tuple(remarks), kind == "arcsinh")
 
 
 def _pool(parts: Sequence[_Part], by_feature: bool) -> tuple[FeatureMoments, Doubles, float | Doubles]:
@@ -190,7 +218,8 @@ def _pool(parts: Sequence[_Part], by_feature: bool) -> tuple[FeatureMoments, Dou
     data, whole = [part for part, _ in parts], FeatureMoments.pool([moments for _, moments in parts])
     if not by_feature:
         return whole, whole.centre, whole.spread
-    centre, spread = find_spreads(data, whole.centre, whole.deviations)
+    weights = [moments.weight for _, moments in parts]
+    centre, spread = find_spreads(data, weights, whole.centre, whole.deviations)
     columns = _names(data) or ()
     groups = {name: of for part in data for name, of in part.group_features().items()}
     for group in set(groups.values()):
@@ -234,10 +263,13 @@ def _one_feature(whole: FeatureMoments, columns: Names | None) -> Iterator[Remar
         yield Remark("one feature", feature=which, share=float(shares[largest]))
 
 
-def _one_point(whole: FeatureMoments) -> Iterator[Remark]:
-    share = float(whole.shares_of(whole.farthest[None])[0])
-    if share > max(_MUCH, _TIMES / whole.n_points):
-        yield Remark("one point", point=whole.name_of_farthest, share=share, makes_the_scale=share > _MOST)
+def _one_point(parts: Sequence[_Part], whole: FeatureMoments) -> Iterator[Remark]:
+    weights = [moments.weight / data.n_points for data, moments in parts]  # of a point of each dataset
+    shares = whole.shares_of(np.stack([moments.farthest for _, moments in parts])) * weights
+    first = int(np.argmax(shares))
+    share, (_, moments) = float(shares[first]), parts[first]
+    if share > max(_MUCH, _TIMES * weights[first] / whole.weight):
+        yield Remark("one point", point=moments.name_of_farthest, share=share, makes_the_scale=share > _MOST)
 
 
 def _one_dataset(parts: Sequence[_Part], whole: FeatureMoments, scale: Doubles, by_feature: bool) -> Iterator[Remark]:
@@ -259,4 +291,4 @@ def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float
     """What a dataset contributes to the squared spread, features in units of their scale."""
     with np.errstate(over="ignore"):
         gap = (part.pivot - whole.pivot) + (part.mean * part.reach - whole.mean * whole.reach)
-        return float(part.n_points * np.sum((part.deviations / scale) ** 2 + (gap / scale) ** 2))
+        return float(part.weight * np.sum((part.deviations / scale) ** 2 + (gap / scale) ** 2))

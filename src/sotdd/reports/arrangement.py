@@ -15,6 +15,7 @@ _UNITS = {
     "none": "in the units of the features",
     "pooled": "in units of the pooled spread",
     "features": "in units of each feature's spread",
+    "arcsinh": "in units of each feature's spread, tails by their logarithm",
 }
 
 

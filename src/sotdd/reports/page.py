@@ -228,7 +228,8 @@ def say_scaling(scaler: Scaler | None) -> str:
         return "none"
     if isinstance(scaler.scale, float):
         return f"all features by {scaler.scale:.6g}, the pooled spread"
-    return f"each feature by its own spread, from {scaler.scale.min():.3g} to {scaler.scale.max():.3g}"
+    then = ", then arcsinh" if scaler.arcsinh else ""
+    return f"each feature by its own spread, from {scaler.scale.min():.3g} to {scaler.scale.max():.3g}{then}"
 
 
 def _say_setting(value: object) -> str:

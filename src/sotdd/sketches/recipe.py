@@ -137,7 +137,8 @@ def _read_scaler(reader: Reader) -> Scaler | None:
     each = Field("f8", (n_features,))
     scale = reader.array("scale", each) if reader.holds("scale") else reader.number("scale")
     try:
-        return Scaler(reader.array("centre", each), scale, columns, reader.remarks("scale_remarks"))
+        arcsinh = recipe.within("scaler").get("kind", str) == "arcsinh"
+        return Scaler(reader.array("centre", each), scale, columns, reader.remarks("scale_remarks"), arcsinh)
     except SotddError as error:
         raise reader.refuse(first_line(error)) from error
 

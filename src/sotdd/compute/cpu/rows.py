@@ -49,7 +49,10 @@ def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "da
     """Points (m, d) as float32, centred and scaled; in ``spare``, where it is given, if they have to be copied."""
     if scaler is not None:
         result = np.empty(rows.shape, np.float32) if spare is None else spare[: len(rows)]
-        kernels.standardise(rows, scaler.centre, scaler.inverse, result)
+        if scaler.arcsinh:
+            result[...] = scaler.apply(rows)
+        else:
+            kernels.standardise(rows, scaler.centre, scaler.inverse, result)
         return result
     with np.errstate(over="ignore"):  # found, and explained, where rows are checked
         result = rows.astype(np.float32, copy=False)

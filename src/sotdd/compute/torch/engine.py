@@ -308,7 +308,7 @@ class TorchEngine:
         else:
             projected = [torch.empty((len(drawn.block), data.n_points), device=self.device) for _ in ways]
             for part in verbs.cut_rows(data):
-                points = scale_points(data, part, layout.affine, self.device)
+                points = scale_points(data, part, layout.scaling, self.device)
                 at = part if layout.position is None else layout.position[part]
                 for rows, (directions, along) in zip(projected, ways, strict=True):
                     rows[:, at] = verbs.project(stretch_points(points, directions, {}), along, directions)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise as neighbours
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -35,8 +35,14 @@ Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per poi
 # Directions on a device: (B, d), or rows of turns.
 Along: TypeAlias = "torch.Tensor | list[UploadedTurn]"
 
-# A centre and the inverse of a scale on a device; None where points stay as they are.
-Affine: TypeAlias = tuple[torch.Tensor, torch.Tensor] | None
+
+class Scaling(NamedTuple):
+    """A scaler on a device: centre and inverse scale (d,), in float64, and whether the arcsinh of that is taken."""
+
+    centre: torch.Tensor
+    inverse: torch.Tensor
+    arcsinh: bool
+
 
 # Up to this many classes are sorted one after another.
 _FEW_CLASSES = 32
@@ -103,7 +109,7 @@ class Layout:
     classes: Classes
     position: torch.Tensor | None  # (n,) index of each point among grouped points; None where they lie so
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
-    affine: Affine  # by which its points are scaled
+    scaling: Scaling | None  # of its points
     by_class: bool = False  # whether each class is sorted on its own
     kept: dict[object, torch.Tensor] = field(default_factory=dict)  # what was made of the points for all chunks
 

@@ -16,7 +16,7 @@ import torch
 from sotdd.compute.engine import ByClass, Seen
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
-from sotdd.compute.torch.rows import Affine, Along, Classes, Layout, Terms, copy_array
+from sotdd.compute.torch.rows import Along, Classes, Layout, Scaling, Terms, copy_array
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Directions, Drawn
@@ -74,16 +74,18 @@ def stretch_points(points: torch.Tensor, drawn: Drawn, kept: dict[object, torch.
     return kept[stretch]
 
 
-def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
-    """Some points (m, d) on the device, float32, centred and scaled in float64."""
+def scale_points(data: LabelledData, block: slice, scaling: Scaling | None, device: torch.device) -> torch.Tensor:
+    """Some points (m, d) on the device, float32, scaled in float64."""
     if isinstance(data.features, DeviceFeatures):
         raw: torch.Tensor = data.features.tensor[block].reshape(-1, data.n_features).to(device)
     else:
         raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(device)
-    if affine is None:
+    if scaling is None:
         return raw.to(torch.float32)
-    centre, inverse = affine
-    return torch.mul(raw - centre, inverse, out=torch.empty(raw.shape, device=device))  # both steps are in float64
+    if scaling.arcsinh:
+        return ((raw - scaling.centre) * scaling.inverse).asinh_().to(torch.float32)
+    # Both steps are in float64.
+    return torch.mul(raw - scaling.centre, scaling.inverse, out=torch.empty(raw.shape, device=device))
 
 
 def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
@@ -92,14 +94,14 @@ def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.devic
     sizes = {id(data.features): data.n_points * data.n_features for data in whole}
     needed = sum(sizes.values())
     stays = device.type == "cuda" and 3 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
-    affine = None
+    scaling = None
     if scaler is not None:
-        centre, inverse = np.broadcast_arrays(scaler.centre, scaler.inverse)
-        affine = tuple(copy_array(np.stack([centre, inverse]), np.float64, device))
+        centre, inverse = copy_array(np.stack([scaler.centre, scaler.inverse]), np.float64, device)
+        scaling = Scaling(centre, inverse, scaler.arcsinh)
     layouts: list[Layout] = []
     for seen, data in zip(datasets, whole, strict=True):
         twin = next((one for one in layouts if _are_twins(one.data, data)), None)
-        layout = _lay_one_out(data, affine, device, stays, twin)
+        layout = _lay_one_out(data, scaling, device, stays, twin)
         layouts.append(replace(layout, by_class=isinstance(seen, ByClass)))
     return layouts
 
@@ -109,7 +111,9 @@ def _are_twins(one: LabelledData, other: LabelledData) -> bool:
     return one.features is other.features and (one.codes is other.codes or len(other.classes) == 1)
 
 
-def _lay_one_out(data: LabelledData, affine: Affine, device: torch.device, stays: bool, twin: Layout | None) -> Layout:
+def _lay_one_out(
+    data: LabelledData, scaling: Scaling | None, device: torch.device, stays: bool, twin: Layout | None
+) -> Layout:
     offsets = data.offsets
     classes = Classes.of(offsets, copy_array(offsets, np.int64, device))
     if twin is not None:  # points of one class are in any order
@@ -123,16 +127,19 @@ def _lay_one_out(data: LabelledData, affine: Affine, device: torch.device, stays
         try:
             points = torch.empty((data.n_points, data.n_features), device=device)
             raw = data.features.tensor if isinstance(data.features, DeviceFeatures) else None
-            if raw is not None and affine is not None and raw.device == device and fused.available(raw):
-                fused.scale_points(raw.reshape(points.shape).contiguous(), position, *affine, points)
-                return Layout(data, classes, position, points, affine)
+            linear = scaling if scaling is not None and not scaling.arcsinh else None
+            if raw is not None and linear is not None and raw.device == device and fused.available(raw):
+                fused.scale_points(
+                    raw.reshape(points.shape).contiguous(), position, linear.centre, linear.inverse, points
+                )
+                return Layout(data, classes, position, points, scaling)
             for block in verbs.cut_rows(data):
                 at = block if position is None else position[block]
-                points[at] = scale_points(data, block, affine, device)
+                points[at] = scale_points(data, block, scaling, device)
         except torch.OutOfMemoryError:
             points = None
             give_back(device)
-    return Layout(data, classes, position, points, affine)
+    return Layout(data, classes, position, points, scaling)
 
 
 def find_means(layout: Layout, device: torch.device) -> torch.Tensor:
@@ -158,7 +165,7 @@ def _sum_classes(layout: Layout, part: slice, squares: torch.Tensor, device: tor
     by_class = torch.zeros((len(data.classes), part.stop - part.start), dtype=torch.float64, device=device)
     for block in verbs.cut_rows(data):
         if layout.points is None:
-            points = scale_points(data, block, layout.affine, device).double()
+            points = scale_points(data, block, layout.scaling, device).double()
             codes = copy_array(data.codes[block], np.int64, device)
         else:
             points, codes = layout.points[block].double(), layout.classes.codes[block]

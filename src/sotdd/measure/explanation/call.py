@@ -124,7 +124,7 @@ def explain(
         few = projections
         if few is not None and isinstance(few.source, Laws) and few.n_projections > TEST_DRAWING.n_projections:
             few = few.from_block(0, TEST_DRAWING.n_projections)  # of which permutations need no more
-        fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_DRAWING)
+        fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_DRAWING, weigh_points=True)
         test = compare_pair(opened, fit, how, seed, device=device, progress=first, with_shares=True)
         with choose_engine(device, datasets, count) as engine:
             distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, second)

@@ -10,18 +10,19 @@ from sotdd import SotddError, open_dataset
 
 
 def by_hand(pairs, spread=None):
-    """The points of the definition, (f x, r e_c), row by row in float64; and all names."""
-    pooled = np.concatenate([x for x, _ in pairs]).astype(np.float64)
+    """The points of the definition, (f x, r e_c), row by row in float64, where both datasets count the same."""
+    parts = [x.astype(np.float64) for x, _ in pairs]
     names = sorted({str(name) for _, y in pairs for name in y})
-    d, c = pooled.shape[1], len(names)
-    spread = np.sqrt(np.var(pooled, axis=0).mean()) if spread is None else spread
-    everyone = [str(name) for _, y in pairs for name in y]
-    shares = np.array([everyone.count(name) / len(everyone) for name in names])
+    d, c = parts[0].shape[1], len(names)
+    centre = np.mean([x.mean(axis=0) for x in parts], axis=0)
+    variance = np.mean([((x - centre) ** 2).mean(axis=0) for x in parts], axis=0)
+    spread = np.sqrt(variance.mean()) if spread is None else spread
+    shares = np.mean([[np.mean([str(own) == name for own in y]) for name in names] for _, y in pairs], axis=0)
     sides = []
     for x, y in pairs:
         rows = [
             [
-                *(np.sqrt((d + c) / d) * (point - pooled.mean(axis=0)) / spread),
+                *(np.sqrt((d + c) / d) * (point - centre) / spread),
                 *(np.sqrt(d + c) * (np.array([float(str(name) == other) for other in names]) - shares)),
             ]
             for point, name in zip(x.astype(np.float64), y, strict=True)

@@ -71,7 +71,8 @@ def test_calls_through_given_projections_agree(pair, settings):
 
 
 def test_the_distance_of_a_test_is_the_plain_one_of_its_projections(pair):
-    a, b = pair
+    """Where both have one size, points and datasets that count the same have one unit."""
+    a, b = (tuple(part[:60] for part in side) for side in pair)
     found = sotdd.test(a, b, n_permutations=19, seed=3)
     alone = sotdd.distance(a, b, n_projections=found.n_projections, seed=3, estimator="plain")
     assert found.fingerprint == alone.fingerprint
@@ -88,3 +89,22 @@ def test_the_report_explains_the_number_of_the_matrix(pair, monkeypatch, tmp_pat
         assert set(shown[0]) == {(0, 1), (0, 2), (1, 2)}
         for places, why in shown[0].items():
             assert told(why.distance) == told(matrix.distances[places])
+
+
+def test_a_matrix_gives_its_unit_to_every_call(pair):
+    """Of one pair there is one number, however many other datasets were measured with it."""
+    (x, y), b = pair
+    matrix = sotdd.pairwise({"a": (x, y), "b": b, "far": (x + 9, y)}, n_projections=64)
+    expected = told(matrix["a", "b"])
+    assert told(sotdd.distance((x, y), b, projections=matrix)) == expected
+    assert told(sotdd.explain((x, y), b, projections=matrix).distance) == expected
+    assert told(sotdd.pairwise([(x, y), b], projections=matrix).distances[0, 1]) == expected
+    assert (
+        sotdd.test((x, y), b, projections=matrix, n_permutations=19).fingerprint
+        == matrix.projections.evenly().fingerprint
+    )
+    assert sotdd.sketch(b, sotdd.pairwise([b, b], estimator="plain", n_projections=8)).n_projections == 8
+    assert told(sotdd.distance((x, y), b, n_projections=64)) != expected  # in the unit of the two alone
+    by_peer = sotdd.pairwise({"a": x, "b": b[0]}, method="frechet")
+    with pytest.raises(sotdd.SotddError, match=r"projections is .*expected"):
+        sotdd.distance((x, y), b, projections=by_peer)

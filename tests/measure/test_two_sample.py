@@ -76,7 +76,8 @@ def test_the_same_answer_for_any_number_of_threads(rng):
         alone = sotdd.test(a, b, n_permutations=99)
     np.testing.assert_array_equal(found.null, alone.null)
     assert sotdd.test(a, b, n_permutations=99, seed=1).fingerprint != found.fingerprint
-    same_recipe = sotdd.Projections.fit([a, b], n_projections=128)
+    whole = np.concatenate([a[0], b[0]])
+    same_recipe = sotdd.Projections.fit([(whole, np.concatenate([a[1], b[1]]))], n_projections=128)
     given = [sotdd.test(a, b, n_permutations=99, projections=same_recipe, seed=seed) for seed in (0, 1)]
     np.testing.assert_array_equal(given[0].null, found.null)
     assert given[0].statistic != given[1].statistic  # other shuffles balance it otherwise

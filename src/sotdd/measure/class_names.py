@@ -25,7 +25,6 @@ from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.streamed import StreamedFeatures, add_columns
 from sotdd.projections.drawing import DRAWING
-from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
 
 # How names of classes count in a distance; "auto" is "match" for targets that were cut into bins, else "ignore".
@@ -60,9 +59,7 @@ class NamedClasses:
     counts_targets: bool
 
     @classmethod
-    def of(
-        cls, data: Sequence[LabelledData], settings: Mapping[str, Any], projections: Projections | None
-    ) -> NamedClasses:
+    def of(cls, data: Sequence[LabelledData], settings: Mapping[str, Any], projections: object) -> NamedClasses:
         """Put names beside the features of datasets that are compared."""
         if projections is not None:
             raise SotddError(

@@ -37,6 +37,7 @@ from sotdd.measure.two_sample_result import TwoSampleTest
 from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+from sotdd.sketches.recipe import Given
 
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
 # choice is no source of error here, and every one of them costs as much as all permutations together.
@@ -57,7 +58,7 @@ def test(
     b: Dataset,
     *,
     p: float = ORDER,
-    projections: Projections | None = None,
+    projections: Given | None = None,
     n_permutations: int = 999,
     statistic: Statistic = "combined",
     label_names: LabelNames = "ignore",
@@ -75,9 +76,9 @@ def test(
     That holds for independent rows. If several rows belong to one person, or neighbours to one series, say so by
     ``groups`` or ``blocks``, and whole groups are permuted; a remark warns if rows look dependent.
 
-    The distance tested is the plain mean over the test's own 128 projections, as for the permutations: ``distance(a, b,
-    n_projections=128, estimator="plain")`` with the other settings the same. The default of `sotdd.distance` has 1,000
-    projections and a smaller error, so its number differs a little.
+    The distance tested is the plain mean over the test's own 128 projections, as for the permutations. Its unit is the
+    spread of all points, which are permuted and so count the same; for datasets of one size it is that of
+    ``distance(a, b, n_projections=128, estimator="plain")``. With ``projections=matrix`` it is the unit of that matrix.
 
     Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself never looks at
     their names, so the same classes under new names are not found to differ; under each other's
@@ -197,7 +198,7 @@ def _find_farthest(columns: Sequence[Column]) -> str:
     return f"{name} goes to {ends[name][0]:.4g} and {ends[name][1]:.4g}"
 
 
-def split_seed(drawing: Mapping[str, Any], projections: Projections | None) -> tuple[int, dict[str, Any]]:
+def split_seed(drawing: Mapping[str, Any], projections: Given | None) -> tuple[int, dict[str, Any]]:
     """The seed as a number, for splits and samples; and settings to draw projections by it, unless some are given."""
     settings: dict[str, Any] = dict(drawing)
     seed = check_seed(settings.pop("seed", DRAWING.seed))

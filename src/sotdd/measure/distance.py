@@ -25,7 +25,7 @@ from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
 from sotdd.projections.drawing import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.recipe import Recipe, check_projections
+from sotdd.sketches.recipe import Given, Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 
@@ -62,7 +62,7 @@ class Measuring:
     """
 
     p: float = ORDER
-    projections: Projections | None = None
+    projections: Given | None = None
     estimator: Estimator = "controlled"
     method: str = "sotdd"
     noise_floor: bool = False
@@ -85,7 +85,7 @@ def distance(
     b: Comparable,
     *,
     p: float = ORDER,
-    projections: Projections | None = None,
+    projections: Given | None = None,
     estimator: Estimator = "controlled",
     method: str = "sotdd",
     rel_tol: float | None = None,
@@ -123,8 +123,8 @@ def distance(
     seed
         An integer, or a NumPy Generator.
     projections
-        Projections to reuse in place of all of the above but p: results are then comparable with
-        others from the same projections. They bring their own scaler.
+        Projections to reuse in place of all of the above but p, or a matrix that has some: results are then comparable
+        with others from the same projections. They bring their own scaler.
     estimator
         "controlled": directions lean towards the principal directions of the data, with weights that correct for it,
         and control variates remove most of the variance (docs/estimators.md). "plain": the mean over projections, as in
@@ -188,7 +188,7 @@ def paper(
     b: Dataset,
     *,
     p: float = ORDER,
-    projections: Projections | None = None,
+    projections: Given | None = None,
     device: str = "auto",
     progress: Progress = None,
     **drawing: Unpack[DrawingSettings],
@@ -283,7 +283,7 @@ def measure_pairs(
 def fit_named(
     data: Sequence[LabelledData],
     label_names: object,
-    projections: Projections | None,
+    projections: Given | None,
     settings: Mapping[str, Any],
     estimator: str,
 ) -> tuple[NamedClasses | None, Projections, list[LabelledData]]:
@@ -301,7 +301,7 @@ def fit_named(
 
 def fit_projections(
     data: Sequence[LabelledData],
-    projections: Projections | None,
+    projections: Given | None,
     settings: Mapping[str, Any],
     estimator: str = "plain",
     *,
@@ -312,7 +312,7 @@ def fit_projections(
     if projections is None:
         recipe = drawing.but(settings).fit(data, tilt=estimator != "plain", weigh_points=weigh_points)
         return recipe, [recipe.align(part) for part in data]
-    check_projections(projections)
+    projections = check_projections(projections)
     if settings:
         raise SotddError(
             f"projections are given together with {', '.join(settings)}: they are drawn already, so leave that out."

@@ -21,8 +21,7 @@ from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, Measuring, MethodSettings, measure_pairs
 from sotdd.projections.drawing import DRAWING, show_drawing
-from sotdd.projections.recipe import Projections
-from sotdd.sketches.recipe import Recipe
+from sotdd.sketches.recipe import Given, Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable
 
@@ -32,7 +31,7 @@ def pairwise(
     datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,
     p: float = ORDER,
-    projections: Projections | None = None,
+    projections: Given | None = None,
     estimator: Estimator = "controlled",
     method: str = "sotdd",
     noise_floor: bool = False,
@@ -72,7 +71,7 @@ def pairwise(
     """
     sources = name_sources(datasets, Sketch)
     if isinstance(method, str) and method == "sotdd":  # before any of them is read
-        drawn = projections if isinstance(projections, Projections) else DRAWING.but(split_reading(settings)[1])
+        drawn = DRAWING.but(split_reading(settings)[1]) if projections is None else check_projections(projections)
         count = check_count(drawn.n_projections, "n_projections")
         check_memory(len(sources), math.comb(len(sources), 2), count, 0, "plain")
     how = Measuring(p, projections, estimator, method, noise_floor, label_names, device=device, progress=progress)
@@ -89,7 +88,7 @@ def rank(
     candidates: Mapping[str, Comparable] | Sequence[Comparable],
     *,
     p: float = ORDER,
-    projections: Projections | None = None,
+    projections: Given | None = None,
     estimator: Estimator = "controlled",
     method: str = "sotdd",
     noise_floor: bool = False,

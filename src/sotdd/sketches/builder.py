@@ -100,7 +100,8 @@ class SketchBuilder:
 
     def __init__(self, projections: Projections, *, n_quantiles: int = QUANTILES) -> None:
         self.n_quantiles: int = check_quantiles(n_quantiles).count
-        if not adds_up(check_projections(projections)):
+        projections = check_projections(projections)
+        if not adds_up(projections):
             raise SotddError("streams take label_law='moments': use sotdd.sketch on the whole dataset for other laws.")
         self.projections = projections
         self.counts: dict[Hashable, int] = {}

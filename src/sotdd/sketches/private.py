@@ -94,7 +94,8 @@ class PrivateBuilder:
         classes: Sequence[Hashable],
         max_label: float = _LABELS,
     ) -> None:
-        if not adds_up(check_projections(projections)):
+        projections = check_projections(projections)
+        if not adds_up(projections):
             raise SotddError(
                 "only sums of moments can be noised for privacy: fit projections with label_law='moments'."
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,10 +13,14 @@ from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.text import quote, show
+from sotdd.compute.matrix import DistanceMatrix
 from sotdd.projections.directions import TILTED_TURNS, Tilted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.codec import Arrays, Field, Header, Reader, pack_remarks
+
+# What calls take as ``projections``: those of a matrix have the unit of all its datasets.
+Given: TypeAlias = Projections | DistanceMatrix
 
 # Blocks of directions with more features do not fit in memory.
 MOST_FEATURES = 1 << 24
@@ -110,13 +114,15 @@ class Recipe:
         return cls(reader.get("recipe", dict), fingerprint, scaler, tilt)
 
 
-def check_projections(projections: object) -> Projections:
-    """Return projections, or refuse anything else."""
-    if not isinstance(projections, Projections):
+def check_projections(given: object) -> Projections:
+    """Return projections, or those of a matrix; refuse anything else."""
+    found = given.projections if isinstance(given, DistanceMatrix) else given
+    if not isinstance(found, Projections):
         raise SotddError(
-            f"is {describe(projections)}: expected Projections.fit(...) or from_arrays(...).", setting="projections"
+            f"is {describe(given)}: expected Projections.fit(...) or from_arrays(...), or a matrix of s-OTDD.",
+            setting="projections",
         )
-    return projections
+    return found
 
 
 def read_projections(reader: Reader, projections: Projections | None) -> Projections:

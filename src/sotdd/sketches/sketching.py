@@ -85,7 +85,7 @@ def sketch(
     >>> sotdd.sketch((x, y), projections, n_quantiles=256, name="all")
     Sketch('all': 5,000 points, 4 classes, 128 projections × 256 quantiles)
     """
-    check_projections(projections)
+    projections = check_projections(projections)
     levels = None if n_quantiles is None else check_quantiles(n_quantiles)
     return sketch_opened(open_dataset(data, name=name, **reading), projections, levels, device, progress)
 

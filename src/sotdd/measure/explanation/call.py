@@ -42,6 +42,7 @@ from sotdd.measure.shares import share_changes
 from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.recipe import Given, check_projections
 
 Doubles = NDArray[np.float64]
 
@@ -57,7 +58,7 @@ def explain(
     b: Dataset,
     *,
     p: float = ORDER,
-    projections: Projections | None = None,
+    projections: Given | None = None,
     estimator: Estimator = "controlled",
     label_names: NamesInDistance = "auto",
     device: str = "auto",
@@ -121,7 +122,7 @@ def explain(
         seed, drawn = split_seed(settings, projections)
         drawn.pop("n_projections", None)  # of the distance
         how = Permuting(order, label_names="match" if label_names == "match" else "ignore")
-        few = projections
+        few = None if projections is None else check_projections(projections)
         if few is not None and isinstance(few.source, Laws) and few.n_projections > TEST_DRAWING.n_projections:
             few = few.from_block(0, TEST_DRAWING.n_projections)  # of which permutations need no more
         fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_DRAWING, weigh_points=True)

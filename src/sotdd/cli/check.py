@@ -36,6 +36,9 @@ EXAMPLES = o.examples(
     "sotdd check train.parquet today.parquet --fail-above 0.1",
 )
 
+# Rows that a reference is made of, at least: those that are kept, and more for its sketch.
+_MOST_READ = 200_000
+
 # Settings of a reference, beside how projections are drawn.
 _FITTING = ("p", "max_points", "label_names")
 
@@ -49,12 +52,13 @@ def reference_command(
     """Keep a dataset as a reference, which sotdd check tests batches against.
 
     The file holds a sample of rows as they were read, at most 20,000 and about four
-    million values, and a sketch of all rows for the distance: treat it as you treat the
-    data. It remembers which columns and labels were read, so that batches are read in
+    million values, and a sketch of up to 200,000 for the distance: treat it as you treat
+    the data. It remembers which columns and labels were read, so that batches are read in
     the same way.
     """
     o.refuse_output(output, o.REFERENCE, "train")
-    source = open_data(data, asked, "to test batches against")
+    most = max(_MOST_READ, asked.measuring.get("max_points", 0))
+    source = open_data(data, asked, "to test batches against", most)
     with show_work(f"Keeping rows of {data} …", asked.quiet):
         made = _fit_reference(data, source, asked)
     made.save(output)

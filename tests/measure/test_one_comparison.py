@@ -230,3 +230,14 @@ def test_labels_by_the_product_of_two_columns_are_seen():
         found = sotdd.test((x[0], y[0]), (x[1], rng.permutation(y[1])))
         assert (found.rejects(), found.strongest) == (True, "within classes")
         assert {one.column for one in found.changes.classes} == {"feature 3 and feature 4"}
+
+
+def test_new_names_of_classes_change_no_number(rng):
+    """Names order the classes, but not the permutations: the same null distribution to the bit, and the same p-value."""
+    x, codes = rng.normal(size=(300, 4)), rng.integers(3, size=300)
+    found = [
+        sotdd.test((x[:180], names[codes[:180]]), (x[180:], names[codes[180:]]), n_permutations=99)
+        for names in (np.array(["a", "b", "c"]), np.array(["z", "b", "a"]))
+    ]
+    np.testing.assert_array_equal(found[0].null, found[1].null)
+    assert found[0].p_value == found[1].p_value

@@ -47,7 +47,8 @@ def test_the_p_value_of_a_small_case_by_all_its_splits(rng):
     )
     assert found.distance == pytest.approx(distances[0], rel=1e-4)
     np.testing.assert_allclose(np.unique(found.null.round(4)), np.unique(np.round(distances, 4)), atol=2e-4)
-    assert found.p_value == pytest.approx(exact, abs=4 * math.sqrt(0.25 / 3000))
+    # The first shuffles may end the test.
+    assert found.p_value == pytest.approx(exact, abs=4 * math.sqrt(0.25 / len(found.null)))
 
 
 def test_the_statistics_are_what_they_say(rng):

@@ -211,7 +211,7 @@ class Plan:
             marks[self.border + rng.permutation(n_points - self.border)[:m]] = 1
             return marks
         marks = np.ones(n_points, np.uint8)
-        marks[slice(n) if self.actual and number == 0 else self.grouped[self._order_points(number)[:n]]] = 0
+        marks[slice(n) if self.actual and number == 0 else self._order_points(number)[:n]] = 0
         return marks
 
     def mark_all(self, numbers: range, each: Each = map) -> Marks:
@@ -219,12 +219,12 @@ class Plan:
         return np.stack(list(each(self.mark_sides, numbers)))
 
     def _order_points(self, number: int) -> Indices:
-        """(N,) the grouped points in random order, those that belong together after each other."""
+        """(N,) the points in random order, whatever their classes; those that belong together after each other."""
         rng = generator(self.seed, Stream.SPLITS, number)
         if self.groups is None:
             return rng.permutation(len(self.codes))
         places = rng.permutation(int(self.groups.max()) + 1)
-        return np.argsort(places[self.groups[self.grouped]], kind="stable")
+        return np.argsort(places[self.groups], kind="stable")
 
     def draw(self, number: int) -> tuple[Side, Side]:
         """The two sides of one of the splits."""
@@ -241,14 +241,17 @@ class Plan:
 
 
 def pool_codes(datasets: Sequence[LabelledData]) -> Indices:
-    """The class of every point of the pooled datasets, where labels that are equal are one class."""
+    """The class of every point of the pooled datasets, in the order of their first points, whatever they are called.
+
+    Labels that are equal are one class.
+    """
     seen: dict[Hashable, int] = {}
     parts = []
     for data in datasets:
         names = np.array([seen.setdefault(label, len(seen)) for label in data.classes], np.int64)
         parts.append(names[data.codes])
-    # A class whose label no point has would be an empty group.
-    return np.unique(np.concatenate(parts), return_inverse=True)[1].astype(np.int64)
+    _, first, codes = np.unique(np.concatenate(parts), return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[codes].astype(np.int64)
 
 
 def pool_groups(groups: Sequence[Indices | None], sizes: Sequence[int]) -> Indices | None:

@@ -99,7 +99,7 @@ def test_shares_are_those_of_the_distance(reference):
 def test_nothing_is_named_where_the_test_finds_nothing(reference):
     """Even where a column by itself would be beyond chance; what comes nearest is known all the same."""
     verdicts = set()
-    for seed in range(8):
+    for seed in range(16):
         data = table(seed, 200)
         found = reference.test(data.assign(age=data.age + 1.5), n_permutations=199, seed=seed)
         changes = found.changes

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from experiments.files import DATASETS, default_folder
+from experiments.lib.files import DATASETS, default_folder
 from numpy.typing import NDArray
 
 from benchmarks.ordinary import Dataset, Doubles, Pair, counts, table

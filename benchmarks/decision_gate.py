@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from experiments.files import default_folder
+from experiments.lib.files import default_folder
 
 import sotdd
 from benchmarks.decision_data import spread

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from experiments.files import default_folder
+from experiments.lib.files import default_folder
 from scipy.special import ndtr
 from scipy.stats import binomtest, fisher_exact, ks_2samp, rankdata
 

@@ -2,8 +2,8 @@
 
 How often are two samples of one law called different, what does the test find beside others, does a drift gate keep its
 promise, is the same law nearest? Shares are in per cent with one standard error. Texts are those of AG News
-(`python -m experiments.files ag_news`), and tables are CSV files in the folder "tables" of the data: without them their
-lines are left out. With SOTDD_PROCESSES=12, the longest tables use as many processes.
+(`python -m experiments.lib.files ag_news`), and tables are CSV files in the folder "tables" of the data: without them
+their lines are left out. With SOTDD_PROCESSES=12, the longest tables use as many processes.
 """
 
 from __future__ import annotations

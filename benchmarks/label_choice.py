@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.store import read, write
+from experiments.lib.store import read, write
 from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from experiments.files import at_hand, default_folder
+from experiments.lib.files import at_hand, default_folder
 from numpy.typing import NDArray
 
 import sotdd

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from experiments.files import default_folder
+from experiments.lib.files import default_folder
 
 import sotdd
 from benchmarks.core import Labelled

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from experiments.files import default_folder
+from experiments.lib.files import default_folder
 from numpy.typing import NDArray
 
 import sotdd

@@ -1,9 +1,8 @@
-"""Results that are older than the code they measure: python -m benchmarks.status, with --record or --confirm.
+"""Results that are older than the code they measure: python -m benchmarks.status, or with --record.
 
 A result is a JSON file with the command, commit, machine and date of a run, and the paths that its numbers depend on
 (``measures``). ``--record NAME PATHS COMMAND...`` runs a command and keeps the Markdown tables that it prints in
-``benchmarks/results``, from where the directive ``{result}`` puts them into pages. Where later changes are known to
-leave the numbers alone, ``--confirm FILE HOW`` says so in the file, up to the present commit.
+``benchmarks/results``, from where the directive ``{result}`` puts them into pages. A release measures anew.
 """
 
 import json
@@ -57,16 +56,9 @@ def record(path: Path, measures: list[str], command: list[str]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def confirm(path: Path, how: str) -> None:
-    """Say in a result that its numbers are those of the present commit, and how that is known."""
-    result = json.loads(path.read_bytes())
-    result["confirmed"] = {"commit": ask_git("rev-parse", "--short", "HEAD"), "how": how}
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
 def read_results() -> dict[str, dict[str, Any]]:
     """Every result by the name of its file, and the last run of the history."""
-    places = ("benchmarks/*.json", "benchmarks/results/*.json", "experiments/results/*.json")
+    places = ("benchmarks/results/*.json", "experiments/results/*.json", "tests/attack/*.json")
     found = {path.stem: json.loads(path.read_bytes()) for place in places for path in ROOT.glob(place)}
     return {**found, "history": history.show(history.read())}
 
@@ -74,7 +66,7 @@ def read_results() -> dict[str, dict[str, Any]]:
 def list_old() -> Iterator[str]:
     """A line for every result that is older than its code, with the last change to that code."""
     for name, result in sorted(read_results().items()):
-        last = result.get("confirmed", result).get("commit")
+        last = result.get("commit")
         if new := ask_git("log", "--no-merges", "--format=%h %s", f"{last}..", "--", *result.get("measures", ["src"])):
             yield f"{name} ({last}): {new.splitlines()[0]}"
 
@@ -83,7 +75,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--record"]:
         name, paths, *asked = sys.argv[2:]
         record(ROOT / "benchmarks" / "results" / f"{name}.json", paths.split(","), asked)
-    elif sys.argv[1:2] == ["--confirm"]:
-        confirm(Path(sys.argv[2]), sys.argv[3])
     else:
         print("\n".join(list_old()) or "No result is older than the code it measures.")

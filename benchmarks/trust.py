@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from experiments.files import default_folder
+from experiments.lib.files import default_folder
 from numpy.typing import NDArray
 
 import sotdd

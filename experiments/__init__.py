@@ -1,1 +1,1 @@
-"""The paper's experiments: each ``python -m experiments.NAME [--data DIR] [--quick] [--device cuda]``."""
+"""The paper's experiments and our own studies; README.md says how to run them."""

@@ -61,7 +61,7 @@ def _colours(rng):
 
 def _tiny(rng):
     """200 classes, four pictures of each and two to test on; the names of the classes in an order of their own."""
-    from experiments.families import FAMILIES
+    from experiments.paper.families import FAMILIES
     from PIL import Image
 
     names = [name for family in FAMILIES.values() for name in family]

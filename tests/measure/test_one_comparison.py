@@ -233,7 +233,7 @@ def test_labels_by_the_product_of_two_columns_are_seen():
 
 
 def test_new_names_of_classes_change_no_number(rng):
-    """Names order the classes, but not the permutations: the same null distribution to the bit, and the same p-value."""
+    """Names order the classes, but not the permutations: the same null distribution to the bit, the same p-value."""
     x, codes = rng.normal(size=(300, 4)), rng.integers(3, size=300)
     found = [
         sotdd.test((x[:180], names[codes[:180]]), (x[180:], names[codes[180:]]), n_permutations=99)

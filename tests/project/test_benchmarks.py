@@ -42,12 +42,12 @@ def test_results_that_are_older_than_their_code_are_listed(tmp_path, monkeypatch
         return status.ask_git("rev-parse", "--short", "HEAD")
 
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
     monkeypatch.setattr(status, "ROOT", tmp_path)
     monkeypatch.setattr(status.history, "show", lambda runs: {"commit": "HEAD", "measures": ["src"]})
     told = {"command": "true", "commit": commit("code.py", "1"), "machine": "x", "date": "2026-01-01"}
     told["measures"] = ["code.py"]
-    result = tmp_path / "benchmarks" / "some.json"
+    result = tmp_path / "benchmarks" / "results" / "some.json"
     result.write_text(json.dumps(told))
     commit("other.py", "1")
     assert list(status.list_old()) == []
@@ -55,8 +55,6 @@ def test_results_that_are_older_than_their_code_are_listed(tmp_path, monkeypatch
     (line,) = status.list_old()
     assert line.startswith(f"some ({told['commit']})")
     assert line.endswith("code.py, 2")
-    status.confirm(result, "a part of it was run again")
-    assert list(status.list_old()) == []
     result.write_text(json.dumps({**told, "commit": "0123456"}))  # of another clone
     assert "fatal" in next(status.list_old())
 

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from experiments import data, files
+from experiments.lib import data, files
 
 BODY = np.random.default_rng(0).bytes(300_000)
 

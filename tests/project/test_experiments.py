@@ -11,26 +11,21 @@ from scipy import stats
 
 torch = pytest.importorskip("torch", reason="the experiments train networks: needs torch")
 
-from experiments import (  # noqa: E402
+from experiments.lib import correlate, methods, networks, options, side_by_side, store  # noqa: E402
+from experiments.paper import (  # noqa: E402
     augmentation,
     claims,
-    correlate,
     correlation,
-    methods,
     moments,
-    networks,
     nist_transfer,
-    options,
     page,
     projections,
     runtime,
-    side_by_side,
     split_tiny_imagenet,
-    store,
     text_transfer,
 )
-from experiments.choosing import page as choosing_page  # noqa: E402
-from experiments.taskweb import page as taskweb_page  # noqa: E402
+from experiments.studies.choosing import page as choosing_page  # noqa: E402
+from experiments.studies.taskweb import page as taskweb_page  # noqa: E402
 
 import sotdd  # noqa: E402
 

@@ -1,12 +1,12 @@
-"""A small part of the attack of ``benchmarks.attack``: odd calls, altered files, a brute force, a killed command."""
+"""A small part of the attack of ``tests/attack``: odd calls, altered files, a brute force, a killed command."""
 
 import inspect
 import os
 
 import pytest
-from benchmarks import attack, attack_calls, attack_files
 
 import sotdd
+from attack import calls, files, run
 from project import brute_force
 
 GOOD = ("result", "refused")
@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     before = os.getcwd()
     folder = tmp_path_factory.mktemp("fuzz")
     os.chdir(folder)
-    attack_calls.write_files()
+    calls.write_files()
     yield folder
     os.chdir(before)
 
@@ -26,19 +26,19 @@ def folder(tmp_path_factory):
 def test_every_public_function_is_in_the_table():
     functions = {f"sotdd.{name}" for name in sotdd.__all__ if inspect.isfunction(getattr(sotdd, name))}
     assert functions
-    assert functions <= set(attack_calls.CALLS)
+    assert functions <= set(calls.CALLS)
 
 
 def test_outcomes_are_judged(monkeypatch):
     """The guard itself: what must not pass does not."""
-    assert attack_calls.run_line("sotdd.distance(points(), points(5), n_projections=4)") == "result"
-    assert attack_calls.run_line("sotdd.distance(points(), 5)") == "refused"
-    assert "ZeroDivisionError" in attack_calls.run_line("1 / 0")
-    assert "changed" in attack_calls.run_line("torch.rand(1)")
-    assert "Warning" in attack_calls.run_line("warnings.warn('x')")
-    assert "not in one line" in attack_calls.run_line("(_ for _ in ()).throw(sotdd.SotddError(''))")
-    monkeypatch.delitem(vars(attack_calls), "pl")
-    assert attack_calls.run_line("pl.Series([1])") == "skipped"
+    assert calls.run_line("sotdd.distance(points(), points(5), n_projections=4)") == "result"
+    assert calls.run_line("sotdd.distance(points(), 5)") == "refused"
+    assert "ZeroDivisionError" in calls.run_line("1 / 0")
+    assert "changed" in calls.run_line("torch.rand(1)")
+    assert "Warning" in calls.run_line("warnings.warn('x')")
+    assert "not in one line" in calls.run_line("(_ for _ in ()).throw(sotdd.SotddError(''))")
+    monkeypatch.delitem(vars(calls), "pl")
+    assert calls.run_line("pl.Series([1])") == "skipped"
 
 
 @pytest.mark.parametrize(
@@ -54,18 +54,18 @@ def test_outcomes_are_judged(monkeypatch):
     ],
 )
 def test_what_an_attack_found_is_mended(line):
-    assert attack_calls.run_line(line) in GOOD
+    assert calls.run_line(line) in GOOD
 
 
 @pytest.mark.first(2)
 @pytest.mark.parametrize("part", range(8))
 def test_odd_arguments_give_a_result_or_one_line(part):
-    found = {line: attack_calls.run_line(line) for line in map(attack_calls.draw, range(100 * part, 100 * part + 100))}
+    found = {line: calls.run_line(line) for line in map(calls.draw, range(100 * part, 100 * part + 100))}
     assert {line: said for line, said in found.items() if said not in GOOD} == {}
 
 
 def test_altered_tables_give_a_result_or_one_line(folder):
-    found = {number: attack_files.run_file(number, folder, attack_files.TABLES) for number in range(160)}
+    found = {number: files.run_file(number, folder, files.TABLES) for number in range(160)}
     assert {said for _, said in found.values()} >= set(GOOD)
     assert {number: said for number, said in found.items() if said[1] not in GOOD} == {}
 
@@ -73,26 +73,26 @@ def test_altered_tables_give_a_result_or_one_line(folder):
 @pytest.mark.slow
 def test_processes_that_end_or_hang_are_findings(folder, monkeypatch):
     """The attack goes on with the next case."""
-    monkeypatch.setattr(attack, "_MOST_SECONDS", 2)
+    monkeypatch.setattr(run, "_MOST_SECONDS", 2)
     lines = ["import_module('os').abort()", "import_module('time').sleep(9)", "points(3)"]
     cases = iter([("numbers", 3), *(("calls", line) for line in lines)])
-    tally = attack.run_all(cases, 1, 60, folder, {})
+    tally = run.run_all(cases, 1, 60, folder, {})
     assert [one["outcome"] for one in tally.findings] == ["ended: -6", "took more than 2 s"]
     assert tally.counts == {"calls": {"findings": 2, "result": 1}, "numbers": {"agrees": 1}}
 
 
 @pytest.mark.slow
 def test_a_killed_command_leaves_whole_files(folder, monkeypatch):
-    few = {name: attack.COMMANDS[name] for name in ("sketch", "reference", "check")}
-    monkeypatch.setattr(attack, "COMMANDS", few)
+    few = {name: run.COMMANDS[name] for name in ("sketch", "reference", "check")}
+    monkeypatch.setattr(run, "COMMANDS", few)
     whole = folder / "whole"
     whole.mkdir()
-    took = attack.prepare_commands(whole)
-    found = [attack.run_kill(number, whole, took) for number in range(3)]
+    took = run.prepare_commands(whole)
+    found = [run.run_kill(number, whole, took) for number in range(3)]
     assert [said for said in found if said[1] not in ("killed", "finished before")] == []
     (whole / "data.sotdd").write_bytes((whole / "data.sotdd").read_bytes()[:-9])
     with pytest.raises(sotdd.SotddError, match="not a whole sketch"):
-        attack.check_files(whole)
+        run.check_files(whole)
 
 
 @pytest.mark.parametrize("part", range(2))

@@ -1,4 +1,4 @@
-"""Which source transfers best (`experiments.choosing`, `experiments.taskweb`): known answers, and smallest runs."""
+"""Which source transfers best (`studies.choosing`, `studies.taskweb`): known answers, and smallest runs."""
 
 import math
 from itertools import combinations
@@ -11,12 +11,12 @@ from scipy import stats
 pytest.importorskip("torch", reason="the comparison trains networks: needs torch")
 pytest.importorskip("ot", reason="the comparison has OTDD: needs POT")
 
-from experiments.choosing import __main__ as choosing
-from experiments.choosing import design, pools, scores, statistics
-from experiments.store import read
-from experiments.taskweb import __main__ as on_texts
-from experiments.taskweb import features, tasks
-from experiments.taskweb import statistics as statistics_with_holes
+from experiments.lib.store import read
+from experiments.studies.choosing import __main__ as choosing
+from experiments.studies.choosing import design, pools, scores, statistics
+from experiments.studies.taskweb import __main__ as on_texts
+from experiments.studies.taskweb import features, tasks
+from experiments.studies.taskweb import statistics as statistics_with_holes
 
 
 def test_leep_and_logme_are_what_their_definitions_say(rng):

@@ -7,11 +7,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from benchmarks.attack_files import OWN, read_content, run_file, use
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import sotdd
+from attack.files import OWN, read_content, run_file, use
 from laws import Circles
 from sotdd.sketches.codec import pack
 

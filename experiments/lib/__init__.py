@@ -1,0 +1,1 @@
+"""What experiments share: data, methods, networks, tables of results, pictures."""

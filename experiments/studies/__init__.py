@@ -1,0 +1,1 @@
+"""Studies beyond the paper: each ``python -m experiments.studies.NAME``."""

@@ -1,0 +1,1 @@
+"""An attack on the whole package, before a release: ``python -m attack`` in the folder tests."""

@@ -1,6 +1,10 @@
 """One question, one number: calls that are asked the same thing with the same settings agree to the last bit."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sotdd
@@ -108,3 +112,80 @@ def test_a_matrix_gives_its_unit_to_every_call(pair):
     by_peer = sotdd.pairwise({"a": x, "b": b[0]}, method="frechet")
     with pytest.raises(sotdd.SotddError, match=r"projections is .*expected"):
         sotdd.distance((x, y), b, projections=by_peer)
+
+
+# ------------------------------------------------------------------ tables with heavy tails
+
+
+@pytest.fixture
+def heavy(rng):
+    """Two tables: a long tail, mostly zeros with a longer one, a plain number; and projections of both."""
+    sides = []
+    for shift in (0.0, 0.4):
+        n = 600 - round(500 * shift)
+        gain = np.where(rng.random(n) < 0.06, 1e3 * (1 + rng.pareto(0.8, n)), 0)
+        columns = {"income": np.exp(10 + 1.5 * rng.normal(shift, 1, n)), "gain": gain, "age": rng.normal(45, 15, n)}
+        sides.append(pd.DataFrame({**columns, "label": rng.integers(3, size=n)}))
+    return *sides, sotdd.Projections.fit(sides, n_projections=200)
+
+
+def numbers(frame):
+    """A table as an array and labels."""
+    return frame.drop(columns="label").to_numpy(), frame["label"].to_numpy()
+
+
+def test_tails_count_by_their_logarithm_on_every_path(heavy, tmp_path):
+    """By hand, by the distance of two calls and of a test, and by sketches and their files."""
+    one, other, through = heavy
+    scaler = through.scaler
+    assert scaler.arcsinh
+    (x, labels), (z, others) = numbers(one), numbers(other)
+    assert (np.abs(x - scaler.centre) / scaler.scales).max() > 30
+    given = {"projections": through.evenly(), "estimator": "plain"}
+    alone = sotdd.distance(one, other, **given).value
+    by_hand = [(np.arcsinh((x - scaler.centre) / scaler.scales), labels), (scaler.apply(z), others)]
+    assert sotdd.distance(*by_hand, projections=replace(through.evenly(), scaler=None), estimator="plain").value == (
+        pytest.approx(alone, rel=1e-5)
+    )
+    assert sotdd.distance(one, other, n_projections=200).value == sotdd.distance(one, other, projections=through).value
+    tested = sotdd.test(one, other, projections=through.evenly(), n_permutations=3)
+    assert tested.distance == pytest.approx(alone, rel=1e-9)
+    exact = [sotdd.sketch(side, through.evenly(), n_quantiles=None) for side in (one, other)]
+    assert exact[0].distance(exact[1], estimator="plain").value == pytest.approx(alone, rel=1e-9)
+    exact[0].save(tmp_path / "one.sotdd")
+    loaded = sotdd.Sketch.load(tmp_path / "one.sotdd")
+    assert loaded.projections.scaler.fingerprint() == scaler.fingerprint()
+    assert loaded.distance(exact[1], estimator="plain").value == pytest.approx(alone, rel=1e-6)
+
+
+def test_builders_streams_and_catalogs_carry_the_tails(heavy, tmp_path):
+    pytest.importorskip("lancedb")
+    one, other, through = heavy
+    alone = sotdd.distance(one, other, projections=through.evenly(), estimator="plain").value
+    (x, labels), right = numbers(one), sotdd.sketch(other, through.evenly())
+    builder = sotdd.SketchBuilder(through.evenly()).add(x[:100], labels[:100])
+    builder.save(tmp_path / "builder")
+    built = sotdd.SketchBuilder.load(tmp_path / "builder").add(x[100:], labels[100:]).finish()
+    batches = [pa.Table.from_pandas(one[:250]), pa.Table.from_pandas(one[250:])]
+    streamed = sotdd.sketch_stream(batches, through.evenly(), label="label")
+    for left in (built, streamed):
+        assert left.distance(right, estimator="plain").value == pytest.approx(alone, rel=0.01)
+    catalog = sotdd.Catalog(tmp_path / "catalog")
+    catalog.add("other", right)
+    [line] = sotdd.Catalog(tmp_path / "catalog").nearest(built)
+    assert line.distance.value == pytest.approx(alone, rel=0.02)
+
+
+def test_the_loss_and_flows_carry_the_tails(heavy):
+    torch = pytest.importorskip("torch")
+    one, other, through = heavy
+    alone = sotdd.distance(one, other, projections=through.evenly(), estimator="plain").value
+    sides = [torch.tensor(part) for side in (one, other) for part in numbers(side)]
+    sides[0].requires_grad_()
+    loss = sotdd.gradients.sotdd_loss(*sides, through.evenly())
+    assert loss.item() == pytest.approx(alone**2, rel=1e-5)
+    loss.backward()
+    assert torch.isfinite(sides[0].grad).all()
+    flow = sotdd.flow(numbers(one), numbers(other), scale=through.scaler, steps=40, snapshots=2, n_projections=64)
+    assert flow.distances[0] == pytest.approx(alone, rel=0.1)
+    assert flow.distances[-1] < 0.4 * flow.distances[0]

@@ -134,9 +134,9 @@ NORMAL = of_normal_law()
 
 def expected_spread(column):
     """The definition, in plain NumPy."""
-    low, high = np.quantile(column, [0.05, 0.95], method="inverted_cdf")
-    spread = np.std(np.clip(column, low, high)) / NORMAL
-    return spread or np.std(column) or 1.0
+    tail = min(0.05, 0.1 * np.mean(column != np.median(column)))
+    low, high = np.quantile(column, [tail, 1 - tail], method="inverted_cdf")
+    return np.std(np.clip(column, low, high)) / NORMAL or 1.0
 
 
 def test_the_spread_of_every_column_is_the_definition(rng):
@@ -153,6 +153,64 @@ def test_flags_of_any_frequency_are_scaled_alike(share):
     """Within a tenth of their deviation, rare ones too."""
     x = (np.arange(20_000) < share * 20_000).astype(float)[:, None]
     assert Scaler.fit([x], "features").scale[0] == pytest.approx(x.std(), rel=0.1)
+
+
+def mostly_zero(rng, share, draw, n=20_000):
+    """A column of zeros, but for a share of values."""
+    other = rng.random(n) < share
+    return np.where(other, draw(n), 0.0)
+
+
+LONG = {
+    "lognormal": lambda rng: lambda n: rng.lognormal(0, 2, n),
+    "Pareto": lambda rng: lambda n: 1 + rng.pareto(0.7, n),
+    "both ways": lambda rng: rng.standard_cauchy,
+    "small and large": lambda rng: lambda n: np.where(rng.random(n) < 0.5, 1e-6, 1e6),
+}
+
+
+@pytest.mark.parametrize("law", LONG)
+@pytest.mark.parametrize("share", [0.001, 0.03, 0.049, 0.051, 0.12, 0.4, 0.6])
+def test_a_column_of_mostly_one_value_weighs_no_more_than_another(rng, share, law):
+    """Nor does its scale follow the one largest value, or vanish with a quantile that is nearly zero."""
+    column = mostly_zero(rng, share, LONG[law](rng))
+    found = Scaler.fit([np.column_stack([column, rng.normal(size=len(column))])], "arcsinh")
+    scaled = found.apply(np.column_stack([column, column]))
+    assert np.var(scaled[:, 0]) < 1.2
+    assert np.abs(scaled[column != 0, 0]).mean() > 0.3  # and the others are seen
+    column[np.argmax(column)] = 1e12
+    again = Scaler.fit([np.column_stack([column, column])], "arcsinh")
+    assert again.scales[0] == pytest.approx(found.scales[0], rel=0.15)
+
+
+def test_the_scale_does_not_jump_where_the_share_of_zeros_passes_a_quantile(rng):
+    values = rng.lognormal(0, 2, 20_000)
+    shares = np.linspace(0.01, 0.99, 99)
+    scales = [Scaler.fit([np.where(np.arange(20_000) < f * 20_000, values, 0)[:, None]], "arcsinh").scale[0]
+              for f in shares]  # fmt: skip
+    assert np.abs(np.diff(np.log(scales))).max() < 0.4
+
+
+ODD = {
+    "99.9 % one value": lambda rng, n: (np.arange(n) % 1000 == 0) * 5.0,
+    "a value once": lambda rng, n: (np.arange(n) == 7) * 1e9,
+    "flags": lambda rng, n: rng.integers(0, 2, n) * 1.0,
+    "whole numbers with ties": lambda rng, n: rng.integers(1, 6, n) * 1.0,
+    "seconds since 1970": lambda rng, n: 1.7e9 + rng.uniform(0, 3e7, n),
+    "dates as numbers": lambda rng, n: 20230000 + 100.0 * rng.integers(1, 13, n) + rng.integers(1, 29, n),
+    "the same everywhere": lambda rng, n: np.full(n, 1.7e18),
+    "two values far apart": lambda rng, n: np.where(rng.random(n) < 0.5, -1e9, 1e9),
+    "two values far apart, one rare": lambda rng, n: np.where(rng.random(n) < 0.02, 1e9, 0),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_no_column_is_blown_up(rng, kind):
+    column = ODD[kind](rng, 20_000)[:, None]
+    scaled = Scaler.fit([column], "arcsinh").apply(column)
+    assert np.std(scaled) < 1
+    assert np.abs(scaled).max() < 6
+    assert (np.ptp(scaled) > 1) == (np.ptp(column) > 0)
 
 
 @pytest.mark.parametrize("outlier", [1e3, 1e200])
@@ -295,13 +353,24 @@ def test_a_feature_that_drowns_the_others_is_told_in_arrays_and_weighed_in_table
     assert seen.value > 5 * seen.noise_floor
     assert seen.remarks == ()
     pooled = sotdd.distance(one, other, scale="pooled").remarks
-    assert "column 'c0'" in [said.facts.get("feature") for said in pooled]
+    assert ("column 'c0'", "features") in [(said.facts.get("feature"), said.facts.get("better")) for said in pooled]
+
+
+def test_a_column_whose_tail_drowns_the_others_is_told_unless_tails_count_by_their_logarithm(rng):
+    x = rng.normal(size=(2000, 4))
+    x[:, 2] = rng.lognormal(0, 3, 2000)
+    [told] = Scaler.fit([table(x)], "features").remarks
+    assert (told.kind, told.facts["feature"], told.facts["better"]) == ("one feature", "column 'c2'", "arcsinh")
+    assert told.facts["share"] == pytest.approx(1, abs=0.05)
+    scaled = Scaler.fit([table(x)])
+    assert scaled.remarks == ()
+    assert scaled.apply(x).var(axis=0)[2] < 2 * scaled.apply(x).var(axis=0)[0]
 
 
 def test_a_far_dataset_is_told(rng):
     x = rng.normal(size=(300, 4))
     near = {"here": x, "there": rng.normal(0.5, 1, size=(300, 4))}
-    for scale in ("pooled", "features"):
+    for scale in ("pooled", "features", "arcsinh"):
         alone = sotdd.pairwise(near, scale=scale, n_projections=200)["here", "there"].value
         matrix = sotdd.pairwise({**near, "far": x + 1000}, scale=scale, n_projections=200)
         [said] = matrix["here", "there"].remarks
@@ -309,6 +378,8 @@ def test_a_far_dataset_is_told(rng):
         measured = alone / matrix["here", "there"].value
         assert said.facts["farther"] == pytest.approx(measured, rel=0.4)  # the label term does not go with the scale
         assert sotdd.pairwise(near, scale=scale, n_projections=64)["here", "there"].remarks == ()
+        many = {**near, "many": rng.normal(0.2, 1, size=(9000, 4))}  # points do not make a scale
+        assert sotdd.pairwise(many, scale=scale, n_projections=64)["here", "there"].remarks == ()
 
 
 @pytest.mark.parametrize(("size", "makes"), [(10, False), (300, True)])

@@ -44,11 +44,13 @@ def rows_of(kind, rng, n, d):
 
 @pytest.mark.parametrize("kind", ["normal", "heavy", "huge", "one feature"])
 @pytest.mark.parametrize("d", [1, 6])
-@pytest.mark.parametrize("made", ["fitted", "tilted", "paper", "own"])
+@pytest.mark.parametrize("made", ["fitted", "tilted", "paper", "own", "arcsinh"])
 def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
     """And OpenDP says that noise on such changes costs no more than the budget."""
     public = rng.normal(size=(300, d)), rng.integers(4, size=300)
-    settings = {"paper": {"label_law": "paper"}, "own": {"label_directions": "own"}}.get(made, {})
+    settings = {
+        "paper": {"label_law": "paper"}, "own": {"label_directions": "own"}, "arcsinh": {"scale": "arcsinh"},
+    }.get(made, {})  # fmt: skip
     projections = sotdd.Projections.fit([public], n_projections=80, tilt=made == "tilted", **settings)
     base = ExactCounts(projections, range(4), 2.0 if made == "paper" else 6.0)
     base.add(sotdd.LabelledData.of((rng.normal(size=(40, d)), np.arange(40) % 4)))
@@ -223,6 +225,15 @@ def test_quantiles_of_masses_are_means_over_parts(rng):
         part = np.searchsorted(levels.edges, fine) - 1
         slow = np.bincount(part, values) / np.bincount(part)
         np.testing.assert_allclose(means, slow, atol=2e-3)
+
+
+def test_tails_that_count_by_their_logarithm_are_released_so(rng):
+    """Heavy tails lie within the bins then, and take no larger bound."""
+    sides = [(np.exp(2 * rng.normal(shift, 1, size=(20_000, 3))), rng.integers(2, size=20_000)) for shift in (0, 0.5)]
+    projections = sotdd.Projections.fit([sides[0][0][:2000], sides[1][0][:2000]], n_projections=32, scale="arcsinh")
+    one, other = (released(projections, side, classes=[0, 1], epsilon=20) for side in sides)
+    expected = sotdd.distance(*sides, projections=projections, estimator="plain").value
+    assert one.distance(other).value == pytest.approx(expected, rel=0.1)
 
 
 def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):

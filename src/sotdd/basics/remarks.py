@@ -206,8 +206,8 @@ SENTENCES: dict[str, Callable[..., str]] = {
         f"{found:,} of {say_count(rows, 'row')} stand in the reference too, equal in every column"
     ),
     # How features were scaled.
-    "one feature": lambda naming, feature, share: (
-        f"{feature} carries {_percent(share)} of the spread: {naming('scale', 'features')} weighs all alike"
+    "one feature": lambda naming, feature, share, better: (
+        f"{feature} carries {_percent(share)} of the spread: {naming('scale', better)} weighs them more alike"
     ),
     "one point": lambda naming, point, share, makes_the_scale: (
         f"one point {'makes the scale' if makes_the_scale else 'stands out'}: {point} carries {_percent(share)} of the "

@@ -148,11 +148,6 @@ class FeatureMoments:
         """The root of the mean variance of the features: the spread of a projection, averaged over directions."""
         return float(np.sqrt(self._lengths.sum() / (self.weight * self.mean.size)) * self._unit)
 
-    @property
-    def shares(self) -> Doubles:
-        """(d,) what each feature contributes to the squared spread; zeros where nothing does."""
-        return self._lengths / (self._lengths.sum() or 1.0)
-
     def shares_of(self, points: Doubles) -> Doubles:
         """What each of some points (m, d) contributes to the squared spread."""
         with np.errstate(over="ignore"):
@@ -192,8 +187,8 @@ def _row_name(row: int, data: LabelledData) -> str:
 # So many values of all datasets are looked at: two tables of 20 columns are taken whole up to 100,000 rows each.
 MOST_VALUES = 1 << 22
 
-# Values below the one quantile and above the other are brought in to it.
-_LOW, _HIGH = 0.05, 0.95
+# The share of values at either end that are brought in to the quantile there.
+_TAIL = 0.05
 # Of sums of weights, which so many equal ones must not miss a quantile by.
 _ROUNDING = 1e-9
 
@@ -201,8 +196,8 @@ _ROUNDING = 1e-9
 def _of_normal_law() -> float:
     """The standard deviation of a standard normal law whose tails are brought in: about 0.91."""
     law = NormalDist()
-    end = law.inv_cdf(_HIGH)
-    return math.sqrt((_HIGH - _LOW) - 2 * end * law.pdf(end) + 2 * _LOW * end**2)
+    end = law.inv_cdf(1 - _TAIL)
+    return math.sqrt(1 - 2 * _TAIL - 2 * end * law.pdf(end) + 2 * _TAIL * end**2)
 
 
 _NORMAL = _of_normal_law()
@@ -215,8 +210,8 @@ def find_spreads(
 
     Mean and standard deviation of features whose tails are brought in to the pooled 5 % and 95 % quantiles, where each
     dataset has its weight. The standard deviation is divided by what a standard normal law gives, so that normal
-    features come out at theirs. Features of which nine in ten values are the same, or more, such as rare flags and
-    sparse counts, have their plain means and standard deviations.
+    features come out at theirs. Where most values are the same, as in flags and sparse counts, each tail is a tenth
+    of the other values, so that the quantiles lie among these however few they are.
     """
     samples = [(weight / len(rows), rows) for weight, rows in zip(weights, _sample_rows(datasets), strict=True)]
     samples.sort(key=lambda one: (len(one[1]), crc32(np.ascontiguousarray(one[1]).data)))  # in whatever order they come
@@ -229,15 +224,18 @@ def find_spreads(
     inside = (np.clip(rows, low, high) - low) / np.where(width > 0, width, 1.0)  # from 0 to 1
     mean = np.average(inside, axis=0, weights=of_rows)
     spread = np.sqrt(np.average((inside - mean) ** 2, axis=0, weights=of_rows)) * width / _NORMAL
-    rare = spread == 0
-    return np.where(rare, means, low + mean * width), np.where(rare, deviations, spread)
+    missed = spread == 0  # by the samples, unless the feature is constant
+    return np.where(missed, means, low + mean * width), np.where(missed, deviations, spread)
 
 
 def _find_quantiles(column: Doubles, weights: Doubles) -> Doubles:
     """The two quantiles of a column (n,), each of its values."""
     order = np.argsort(column)
     reached = np.cumsum(weights[order])
-    places = np.searchsorted(reached, np.array([_LOW, _HIGH]) * reached[-1] * (1 - _ROUNDING))
+    half = (1 - _ROUNDING) * reached[-1] / 2
+    others = weights[column != column[order[np.searchsorted(reached, half)]]].sum() / reached[-1]
+    tail = min(_TAIL, 2 * _TAIL * others)
+    places = np.searchsorted(reached, np.array([tail, 1 - tail]) * 2 * half)
     found: Doubles = column[order[places]]
     return found
 

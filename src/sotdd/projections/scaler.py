@@ -104,9 +104,9 @@ class Scaler:
             "pooled": the mean, and one scale for all features, such that the average projection has variance
             one (the root of the trace of the covariance divided by the number of features). "features": for each
             feature the mean and the standard deviation of its values brought in to its 5 % and 95 % quantiles,
-            divided by what a normal law gives, so that no outlier moves them; the plain ones for features that are
-            nearly always the same, such as rare flags. All features of one category share a scale, such that they
-            weigh as one number does. Constant features, and constant data, get scale 1.
+            divided by what a normal law gives, so that no outlier moves them; where most values are the same, quantiles
+            of the others. All features of one category share a scale, such that they weigh as one number does.
+            Constant features, and constant data, get scale 1.
             "arcsinh": those of "features", then the inverse hyperbolic sine, so that tails count by their logarithm.
             "auto": "arcsinh" where a dataset has columns with names, "pooled" otherwise.
         """
@@ -207,7 +207,8 @@ def _fit(data: Sequence[LabelledData], scale: object, *, weigh_points: bool = Fa
     scales = np.where(spread > 0, spread, 1.0)
     refuse_beyond_float64(scales, inverse=True)
     remarks = [
-        *(() if by_feature else (*_one_feature(whole, columns), *_one_point(parts, whole))),
+        *(() if kind == "arcsinh" else _one_feature(whole, scales, columns)),
+        *(() if by_feature else _one_point(parts, whole)),
         *_one_dataset(parts, whole, np.broadcast_to(scales, centre.shape), by_feature),
     ]
     return Scaler(centre, scales if by_feature else float(scales), columns, tuple(remarks), kind == "arcsinh")
@@ -255,12 +256,13 @@ def _check_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
 # ------------------------------------------------------------------ what a reader should know of a scale
 
 
-def _one_feature(whole: FeatureMoments, columns: Names | None) -> Iterator[Remark]:
-    shares = whole.shares
-    largest = int(np.argmax(shares))
-    if len(shares) >= 3 and shares[largest] > _MOST:
+def _one_feature(whole: FeatureMoments, scale: Doubles, columns: Names | None) -> Iterator[Remark]:
+    spreads = whole.deviations / (whole.deviations.max() or 1.0) / scale
+    largest = int(np.argmax(spreads))
+    share = 1 / float(np.sum((spreads / (spreads[largest] or 1.0)) ** 2) or 1.0)
+    if len(spreads) >= 3 and share > _MOST:
         which = f"feature {largest:,}" if columns is None else f"column {columns[largest]!r}"
-        yield Remark("one feature", feature=which, share=float(shares[largest]))
+        yield Remark("one feature", feature=which, share=share, better="arcsinh" if scale.ndim else "features")
 
 
 def _one_point(parts: Sequence[_Part], whole: FeatureMoments) -> Iterator[Remark]:

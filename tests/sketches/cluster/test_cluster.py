@@ -1,5 +1,7 @@
 """Sketches on a Dask cluster: of every kind of source, against streams in this process, and of bad ones."""
 
+from dataclasses import replace
+
 import dask
 import dask.dataframe
 import numpy as np
@@ -35,6 +37,16 @@ def test_delayed_batches_and_futures(batches, threads, projections, streamed):
     futures = [threads.submit(lambda part: part, part, pure=False) for part in batches]
     same(sotdd.sketches.cluster.sketch(tuple(futures), projections, threads), streamed)
     assert all(future.status == "finished" for future in futures)
+
+
+def test_tails_that_count_by_their_logarithm(batches, threads):
+    heavy = [(np.exp(3 * features), labels) for features, labels in batches[:4]]
+    projections = sotdd.Projections.fit(heavy[:2], n_projections=70, scale="arcsinh")
+    found = sotdd.sketches.cluster.sketch(frame(heavy, 3), projections, threads)
+    same(found, sotdd.sketch_stream(heavy, projections))
+    by_hand = [(projections.scaler.apply(features), labels) for features, labels in heavy]
+    plain = sotdd.sketch_stream(by_hand, replace(projections, scaler=None))
+    np.testing.assert_allclose(found.quantiles, plain.quantiles, atol=1e-4)
 
 
 def test_features_alone_are_one_class(batches, threads, projections):

@@ -162,7 +162,7 @@ def test_tensors_of_any_dtype(device, dtype):
 
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 20])
-@pytest.mark.parametrize("scale", [None, "pooled", "features"])
+@pytest.mark.parametrize("scale", [None, "pooled", "features", "arcsinh"])
 def test_means_over_points_agree(pair, scale, at_a_time, monkeypatch):
     monkeypatch.setattr(opened_data, "_CLASS_BYTES", 8 * 4 * at_a_time)  # features of the first dataset
     monkeypatch.setattr(cpu_rows, "_SHARE_BYTES", 8 * 4 * 20 * at_a_time)  # shares of both
@@ -173,7 +173,7 @@ def test_means_over_points_agree(pair, scale, at_a_time, monkeypatch):
             seen = next(engine.walk(pair, recipe, moments=True))
             found.append([engine.collect([means]) for means in seen.means])
     for number, data in enumerate(pair):
-        points = data.rows(slice(None)) if scaler is None else (data.rows(slice(None)) - scaler.centre) / scaler.scales
+        points = data.rows(slice(None)) if scaler is None else scaler.apply(data.rows(slice(None)))
         squares = np.sum(points**2, axis=1)
         classes = [points[data.codes == code] for code in range(len(data.classes))]
         between = sum(len(members) * np.sum(members.mean(axis=0) ** 2) for members in classes) / len(points)

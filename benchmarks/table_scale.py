@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from experiments.files import default_folder
+from experiments.lib.files import default_folder
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 

@@ -27,6 +27,7 @@ from benchmarks import (
     sketches,
     status,
     structured,
+    table_scale,
     trust,
 )
 
@@ -216,3 +217,23 @@ def test_label_terms(rng):
     weights, frequencies, phases = drawn.coefficients[1].reshape(3, 5)
     waves = np.sqrt(2) * np.cos(values[1][:, None] * frequencies + phases)
     assert drawn.summary(values, drawn.coefficients)[1] == pytest.approx(np.mean(waves @ weights), rel=1e-4)
+
+
+def test_scales_of_tables(tmp_path):
+    """On generated tables: candidates that do what they say, copies that are copies, and what tails hide."""
+    sizes = table_scale.Sizes(rows=300, draws=1, copied_rows=300, copies=1, seeds=2, projections=64)
+    [found] = table_scale.order_changes("customers", sizes, tmp_path)
+    assert found["arcsinh", "label flips"] > 0.8
+    assert len(found) == len(table_scale.CANDIDATES) * len(table_scale.CHANGES)
+    [copies] = table_scale.order_copies("heavy", sizes, tmp_path)
+    assert copies["arcsinh"]["train"] < copies["arcsinh"]["independent"]
+    assert copies["as before"]["train"] > 2 * copies["arcsinh"]["train"]  # by tails alone
+    frame = table_scale.read_table("heavy", tmp_path)
+    data = table_scale.open_tables([frame[:500], frame[500:900]], "of")
+    scores = np.concatenate(table_scale.score_ranks(data))
+    np.testing.assert_allclose(scores.std(axis=0), 1, atol=0.02)
+    assert max(np.abs(part).max() for part in table_scale.clip_tails(data)) == 5
+    copula = table_scale.copy_by_copula(frame, np.random.default_rng(0))
+    ranks, theirs = (part.rank().corr().to_numpy() for part in (frame.drop(columns="of"), copula.drop(columns="of")))
+    np.testing.assert_allclose(theirs, ranks, atol=0.1)
+    assert set(copula["a"]) <= set(frame["a"])

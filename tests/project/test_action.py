@@ -123,6 +123,18 @@ def test_inputs_of_the_action_are_never_run(data):
     assert not Path("harm").exists()
 
 
+@needs_bash
+def test_nothing_of_the_checkout_is_imported(data):
+    for name in ("typer", "numpy", "hashlib", "sotdd"):
+        Path(f"{name}.py").write_text("open('harm', 'w').close()\n")
+    code, outputs, said, _ = run_action(
+        data, python=sys.executable, reference="train.csv", batches="same.csv", options="--label=kind"
+    )
+    assert (code, outputs["verdict"]) == (0, "passed"), said
+    run_step(ACTION["runs"]["steps"][1], {**os.environ, "SOTDD_PYTHON": sys.executable}, data)
+    assert not Path("harm").exists()
+
+
 def test_entries_of_hooks_are_commands(data, run):
     reference, check = (shlex.split(HOOKS[f"sotdd-{name}"]["entry"])[1:] for name in ("reference", "check"))
     assert run(*reference, "train.csv", "-o", "train.ref", "--label", "kind")[0] == 0

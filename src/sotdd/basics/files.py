@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.error import HTTPError
@@ -22,11 +22,12 @@ _OF_PYARROW = ("file", "s3", "gs", "gcs", "hdfs", "abfs", "abfss")
 _PATIENCE = 60
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes | memoryview, *, private: bool = False) -> None:
     """Write a draft beside the file, then move it there: readers see the old file or the new one, never a part.
 
-    What a link points to is replaced, not the link. Folders, devices and pipes are refused. An object store shows an
-    object only when it is complete, so there is no draft.
+    What a link points to is replaced, not the link, and keeps its mode; a new file that is ``private`` can be read by
+    its owner alone. Folders, devices and pipes are refused. An object store shows an object only when it is complete,
+    so there is no draft.
 
     Examples
     --------
@@ -46,13 +47,28 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
             return
         final, draft = _name_draft(target)
         try:
-            with draft.open("xb") as file:
+            with open(
+                draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600 if private else 0o666)
+            ) as file:
+                if final.exists():
+                    draft.chmod(final.stat().st_mode & 0o777)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(final)
+            _sync_folder(final.parent)
         finally:
             draft.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write a folder's entries to disk, where the system can: a new name is lost with the power otherwise."""
+    with suppress(OSError):
+        entries = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(entries)
+        finally:
+            os.close(entries)
 
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:

@@ -17,6 +17,7 @@ from sotdd.drift.monitor import DriftMonitor
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import LabelledData
+from sotdd.inputs.sources import split_options
 from sotdd.measure.changes import Changes
 from sotdd.measure.distance import distance
 from sotdd.measure.permutations import MOST_POINTS
@@ -160,7 +161,7 @@ class Gate:
         if not isinstance(self.reference, Sketch):
             return self.reference.open_batch(batch, **asked)
         columns = self.reference.recipe.get("columns")
-        if columns and Path(batch.partition("::")[0]).suffix.lower() not in _ARRAYS:
+        if columns and Path(split_options(batch)[0]).suffix.lower() not in _ARRAYS:
             asked = {"features": columns, **asked}
         return open_dataset(batch, **asked)
 

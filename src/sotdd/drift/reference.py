@@ -28,7 +28,7 @@ from sotdd.inputs.data import Dataset, LabelledData, same_features
 from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.opening import open_alike, split_reading
 from sotdd.inputs.reading import OPTIONS
-from sotdd.inputs.sources import SourceText
+from sotdd.inputs.sources import SourceText, split_options
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
 from sotdd.measure.comparison import DRAWING, compare_pair, sample_datasets, split_seed
@@ -193,7 +193,7 @@ class DriftReference(Received):
         """Write one file, whole or not at all, without pickle; treat it as you treat the data it was made of."""
         from sotdd.drift.file import pack_reference
 
-        write_whole(path, pack_reference(self))
+        write_whole(path, pack_reference(self), private=True)
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
@@ -352,7 +352,7 @@ class DriftReference(Received):
         Letters are read as the reference's are only where they are no UTF-8: other encodings read anything, wrongly.
         """
         is_path = isinstance(batch, (str, PathLike))
-        suffix = Path(str(batch).partition("::")[0]).suffix.lower() if is_path else ""
+        suffix = Path(split_options(str(batch))[0]).suffix.lower() if is_path else ""
         kept = [name for name in self.settings if suffix == self.suffix or name not in _OF_TEXT]
         if isinstance(batch, (tuple, np.ndarray)):  # of which hardly anything was to be chosen
             kept = [name for name in kept if name in ("bins", "blocks")]

@@ -73,7 +73,7 @@ class SourceText:
     @classmethod
     def parse(cls, text: str) -> SourceText:
         """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``."""
-        path, _, options = text.partition("::")
+        path, options = split_options(text)
         if not path:
             raise SotddError(f"the source {text!r} has no path: expected the name of a file or folder.")
         values: dict[str, Any] = {}
@@ -85,6 +85,14 @@ class SourceText:
         return cls(path, values)
 
 
+def split_options(text: str) -> tuple[str, str]:
+    """Split ``PATH::OPTIONS``; a file that is there may have such a name itself."""
+    path, mark, options = text.partition("::")
+    while mark and exists(Path(longer := f"{path}::{options.partition('::')[0]}")):
+        path, (_, mark, options) = longer, options.partition("::")
+    return path, options
+
+
 def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values of any kind
     """A source with options written behind it; those that it has itself come last, and win.
 
@@ -94,7 +102,7 @@ def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values 
     >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], one_hot=False)
     'a.csv::label=kind,exclude=id+note,one_hot=false,max_points=9'
     """
-    path, _, own = source.partition("::")
+    path, own = split_options(source)
     written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]
     together = ",".join([*written, *filter(None, [own])])
     return f"{path}::{together}" if together else path
@@ -128,9 +136,11 @@ def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
     loader = _load(_LOADERS[suffix])
     elsewhere = [path for path in paths if is_remote(path) and (suffix not in _PARQUET or is_web(path))]
     local = [str(download(path)) if path in elsewhere else path for path in paths]
-    irregular = next((path for path in local if not is_remote(path) and not Path(path).is_file()), None)
-    if irregular is not None and exists(Path(irregular)):
-        raise SotddError(f"{irregular} is no regular file: expected one.")
+    for path in local:
+        if not is_remote(path):
+            refuse_irregular(Path(path))
+    # Arrow would take a name such as word:x.parquet for an address.
+    local = [os.path.abspath(path) if ":" in path and not is_remote(path) else path for path in local]
     if suffix in (".npz", ".npy") or _LOADERS[suffix].endswith(("workbook", "database")):
         return loader(Path(local[0]), name, reading)
     return loader(local, name, reading)
@@ -190,6 +200,12 @@ def exists(path: Path) -> bool:
         raise access_error(path, error) from error
     except (OSError, ValueError):  # too long, a NUL inside, a lone surrogate, links in a circle
         return False
+
+
+def refuse_irregular(path: Path) -> None:
+    """Refuse a device or a pipe, which may be read for ever."""
+    if exists(path) and not path.is_file():
+        raise SotddError(f"{path} is no regular file: expected one.")
 
 
 def files_below(folder: Path) -> Iterator[Path]:

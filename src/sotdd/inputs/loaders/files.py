@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import re
 import shutil
 import sqlite3
 import tempfile
+import threading
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,8 +35,12 @@ _CSV = "a CSV file with a header and the same columns in every line, in UTF-8 un
 _BLOCK_BYTES = 4 << 20
 # What may stand between fields, the most usual first.
 _SEPARATORS = ",;\t|"
-# What lists the tables of a database.
-_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+# What lists the tables of a database, and its views, which are queries of whoever made it.
+_TABLES = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+# What a table or view of a database may take: seconds, rows, and bytes of a single value.
+_MOST_SECONDS, _MOST_ROWS, _MOST_VALUE_BYTES = 60, 20_000_000, 1 << 24
+# Cells of a sheet between its outermost cells, which are all held in memory.
+_MOST_CELLS = 50_000_000
 # Rows read at a time.
 _BATCH_ROWS = 1 << 14
 
@@ -156,6 +163,7 @@ open_parquet = partial(_open_tables, _read_parquet, "a Parquet file")
 def open_workbook(path: Path, name: str, reading: Reading) -> Loaded:
     """Open a sheet, of which the first row names the columns."""
     reading.refuse("a workbook")
+    _refuse_wide_sheets(path)
     library = require("python_calamine", "reading workbooks", "'sotdd[excel]'")
     with reading_file(path, "a workbook"):
         book = library.CalamineWorkbook.from_path(str(path))
@@ -166,31 +174,78 @@ def open_workbook(path: Path, name: str, reading: Reading) -> Loaded:
         return _load_columns(names, columns, name, reading)
 
 
+def _refuse_wide_sheets(path: Path) -> None:
+    """Refuse a workbook with a cell so far out that all cells before it would not fit in memory."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            if not re.fullmatch(r"xl/worksheets/[^/]*\.xml", member):
+                continue
+            rows, columns = 0, 0
+            with archive.open(member) as sheet:
+                for text in iter(lambda: sheet.read(_BLOCK_BYTES) + sheet.readline(64), b""):
+                    for letters, digits in re.findall(rb' r="([A-Z]{1,3})(\d{1,7})"', text):
+                        columns = max(columns, functools.reduce(lambda n, c: 26 * n + c - 64, letters, 0))
+                        rows = max(rows, int(digits))
+            if rows * columns > _MOST_CELLS:
+                raise SotddError(
+                    f"{path} has a sheet of {rows:,} × {columns:,} cells: expected at most {_MOST_CELLS:,}; write the "
+                    "part with data as CSV or Parquet."
+                )
+
+
 def open_database(path: Path, name: str, reading: Reading) -> Loaded:
-    """Open a table or a view of SQLite or DuckDB; nothing is written."""
+    """Open a table of SQLite or DuckDB, or a view that is named; nothing is written, and no other file is read."""
     reading.refuse("a database")
     with reading_file(path, "a database of SQLite or DuckDB"):
         with path.open("rb") as file:
             is_duckdb = file.read(12)[8:] == b"DUCK"
         if is_duckdb:
-            connection = require("duckdb", "reading databases of DuckDB", "duckdb").connect(str(path), read_only=True)
+            closed: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False}
+            library = require("duckdb", "reading databases of DuckDB", "duckdb")
+            connection = library.connect(str(path), read_only=True, config=closed)
         else:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        with closing(connection) as database:
-            tables = [row[0] for row in database.execute(_TABLES).fetchall()]
-            table = _choose_name(tables, reading.table, path, "table").replace('"', '""')
-            query = f'SELECT * FROM "{table}"'
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES)
+        with closing(connection) as database, _interrupt_late(connection):
+            kinds = dict(database.execute(_TABLES).fetchall())
+            views = [one for one, kind in kinds.items() if kind == "view"]
+            table = _choose_name([*kinds], reading.table, path, "table", views).replace('"', '""')
+            query = f'SELECT * FROM "{table}" LIMIT {_MOST_ROWS + 1}'
             if is_duckdb:
-                return load_table(read_whole(database.sql(query).to_arrow_table()), name, reading)
+                found = database.sql(query).to_arrow_table()
+                _refuse_many_rows(found.num_rows, path)
+                return load_table(read_whole(found), name, reading)
             cursor = database.execute(query)
-            names = [column[0] for column in cursor.description or ()]
-            return _load_columns(names, list(zip(*cursor.fetchall(), strict=True)), name, reading)
+            names, rows = [column[0] for column in cursor.description or ()], cursor.fetchall()
+            _refuse_many_rows(len(rows), path)
+            return _load_columns(names, list(zip(*rows, strict=True)), name, reading)
 
 
-def _choose_name(names: Sequence[str], asked: str | None, path: Path, what: str) -> str:
-    """The table that was asked for, or the only one."""
-    if asked in names or (asked is None and len(names) == 1):
-        return names[0] if asked is None else asked
+def _refuse_many_rows(count: int, path: Path) -> None:
+    if count > _MOST_ROWS:
+        raise SotddError(f"{path} gives more than {_MOST_ROWS:,} rows: write them as Parquet instead.")
+
+
+@contextmanager
+def _interrupt_late(connection: Any) -> Iterator[None]:  # noqa: ANN401  # of either library
+    """Interrupt a query that takes too long, as one that never ends."""
+    timer = threading.Timer(_MOST_SECONDS, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _choose_name(names: Sequence[str], asked: str | None, path: Path, what: str, views: Sequence[str] = ()) -> str:
+    """The table that was asked for, or the only one that is no view."""
+    if asked is not None and asked in names:
+        return asked
+    tables = [name for name in names if name not in views]
+    if asked is None and len(tables) == 1:
+        return tables[0]
     known = join_names([*map(repr, names)]) or "none"
     raise SotddError(f"{path} has {what}s {known}: name one", by=("table",))
 

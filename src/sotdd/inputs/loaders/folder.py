@@ -19,7 +19,7 @@ from sotdd.inputs.loaders.images import BATCH, fit_image, is_grey
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sampling import sample_rows
-from sotdd.inputs.sources import access_error, files_below
+from sotdd.inputs.sources import access_error, files_below, refuse_irregular
 
 _IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
@@ -56,6 +56,7 @@ def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
 
 def _read_image(path: Path, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # of an image
     """What is made of an image."""
+    refuse_irregular(path)
     try:
         with require("PIL.Image", "reading images", "'sotdd[inputs]'").open(path) as image:
             return use(image)
@@ -70,9 +71,12 @@ def _read_image(path: Path, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  
 def _list_files(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
     """Images, and the names of their classes, sorted by class and then by path.
 
-    Links that should lead to a file are among them: what cannot be read is told when it is opened.
+    Links that should lead to a file are among them: what cannot be read is reported when it is opened. A link back to
+    this folder, or to one above it, is no class.
     """
-    groups = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir())
+    own = folder.resolve()
+    inside = (path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir())
+    groups = sorted(path for path in inside if not own.is_relative_to(path.resolve()))
     pairs = sorted(
         (path, "all" if unlabelled else group.name)
         for group in ([folder] if unlabelled else groups)

@@ -6,6 +6,7 @@ pickled objects are refused.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -22,7 +23,7 @@ from sotdd.inputs.features import check_features
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading
-from sotdd.inputs.sources import exists, reading_file, temporary_folder
+from sotdd.inputs.sources import exists, reading_file, refuse_irregular, temporary_folder
 from sotdd.inputs.streamed import HELD_BYTES
 
 # Arrays beyond this many bytes that compress by more than this factor are taken for a zip bomb: data never do.
@@ -45,6 +46,7 @@ def open_npy(path: Path, name: str, reading: Reading) -> Loaded:
 
 def _read_array(path: Path, what: object = None) -> NDArray[Any]:
     """The array in an .npy file, which messages call ``what``; a large one stays mapped."""
+    refuse_irregular(path)
     with reading_file(what or path, "an array of numbers or texts, as numpy.save writes it"):
         array = np.lib.format.open_memmap(path, "r")
         if array.offset + array.nbytes != path.stat().st_size:
@@ -82,5 +84,5 @@ def _read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any
     unpacked = Path(archive.extract(member, tempfile.mkdtemp(dir=temporary_folder().name)))
     array = _read_array(unpacked, f"array {name!r} of {path}")
     if not isinstance(array, np.memmap):
-        unpacked.unlink()
+        shutil.rmtree(unpacked.parent)
     return array

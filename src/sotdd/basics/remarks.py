@@ -246,10 +246,6 @@ SENTENCES: dict[str, Callable[..., str]] = {
         "the cost: use more projections"
     ),
     "coarse sketch": _coarse,
-    "unequal sizes": lambda naming, least, most: (
-        f"sizes go from {least:,} to {most:,} points: small samples lie far from everything, so the order is by what "
-        "is beyond the noise of these sizes"
-    ),
     "private": lambda naming, name, epsilon, delta, off: (
         f"{name!r} was noised for privacy (ε = {epsilon:g}, δ = {delta:g}): that moves its distances by up to about "
         f"{off:.2g}"

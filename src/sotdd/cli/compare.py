@@ -282,6 +282,7 @@ def print_ranking(
         styles = ["bold" if line.rank == 1 else "" for line in order]
         left = [column for column in range(len(order.rows[0])) if column not in order.number_columns]
         print_table(make_table(order.rows, left=left, styles=styles))
+        say(order.answer)
 
     columns = ("rank", "tied", "name", "value", "stderr", "noise_floor", "within_noise")
     asked.print(

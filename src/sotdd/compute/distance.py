@@ -139,6 +139,11 @@ class Distance(Received):
         return None if self.floor is None else self.value**self.p - self.floor.power
 
     @property
+    def beyond_noise(self) -> float | None:
+        """The root of ``excess``, or 0: the distance minus its expected sampling noise, in the unit of ``value``."""
+        return None if self.excess is None else max(0.0, self.excess) ** (1 / self.p)
+
+    @property
     def excess_stderr(self) -> float | None:
         """Standard error of ``excess``: over the choice of projections, and over samples of these sizes."""
         if self.floor is None:

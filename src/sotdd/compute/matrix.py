@@ -96,12 +96,9 @@ class DistanceMatrix(Received):
         return self._square(lambda distance: distance.noise_floor)
 
     @property
-    def excess(self) -> NDArray[np.float64]:
-        """How much of each distance (N, N) is beyond noise: the root of ``Distance.excess``, or 0.
-
-        NaN where no floor was measured.
-        """
-        return self._square(lambda one: None if one.excess is None else max(0.0, one.excess) ** (1 / one.p))
+    def beyond_noise(self) -> NDArray[np.float64]:
+        """How much of each distance (N, N) is beyond noise; NaN where no floor was measured."""
+        return self._square(lambda distance: distance.beyond_noise)
 
     @property
     def within_noise(self) -> NDArray[np.bool_]:
@@ -132,14 +129,14 @@ class DistanceMatrix(Received):
         return self.distances[i, j]
 
     def nearest(self, name: str) -> str:
-        """Which of the others is nearest to this one, noise taken off; `ranking` shows ties."""
+        """Which of the others comes first in `ranking`, which also says what noise cannot tell apart from it."""
         self._index(name)
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")
         return self.ranking(name).nearest
 
     def ranking(self, name: str) -> Ranking:
-        """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""
+        """The others from the nearest to the farthest, as `sotdd.rank` has them."""
         index = self._index(name)
         others = {
             other: self.distances[min(i, index), max(i, index)] for i, other in enumerate(self.names) if i != index
@@ -164,7 +161,8 @@ class DistanceMatrix(Received):
             **({"within_noise": self.within_noise.tolist()} if has_floors else {}),
             "settings": None if self.projections is None else self.projections.recipe(),
             "distances": [
-                {"a": self.names[i], "b": self.names[j], **_leave_out_columns(distance)}
+                {"a": self.names[i], "b": self.names[j]}  # the names of columns are among the settings
+                | {name: value for name, value in distance.to_dict().items() if name != "columns"}
                 for (i, j), distance in self.distances.items()
             ],
         }
@@ -215,8 +213,3 @@ class DistanceMatrix(Received):
             value = number(distance)
             square[i, j] = square[j, i] = np.nan if value is None else value
         return square
-
-
-def _leave_out_columns(distance: Distance) -> dict[str, Any]:
-    """A distance as JSON values; the names of columns are the same for all, and among the settings."""
-    return {name: value for name, value in distance.to_dict().items() if name != "columns"}

@@ -1,10 +1,11 @@
-"""Distances in order, with ties where noise does not tell them apart."""
+"""Which datasets are nearest: all in order, and those that noise cannot tell apart from the first."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import numpy as np
 from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remark, Remarks
-from sotdd.basics.text import align_rows, with_error
+from sotdd.basics.remarks import Remarks
+from sotdd.basics.text import align_rows, join_names, with_error
 from sotdd.compute.distance import Distance, gather_remarks
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 # Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
 _CLEAR = 1.96
-
-# Sizes that differ by more than this are worth a word: small samples are far from everything.
-_UNEQUAL = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +34,9 @@ class Ranked(Received):
     name
         The dataset.
     distance
-        How far it is; the ranking goes by ``distance.excess`` where there is one.
+        How far it is.
     rank
-        From 1 for the nearest; the same for those that are tied.
+        From 1 for the nearest; the same for those that are tied, as in 1=, 1=, 3.
     tied
         Whether others have the same rank.
     metadata
@@ -64,7 +62,8 @@ class Ranked(Received):
 class Ranking(Received):
     """Datasets in order, the nearest to a target first.
 
-    `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it.
+    `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it. Its answer is ``best``: all
+    candidates that noise cannot tell apart from the first one, ``nearest``.
 
     Attributes
     ----------
@@ -96,34 +95,31 @@ class Ranking(Received):
         metadata: Mapping[str, Mapping[str, Any]] | None = None,
         k: int | None = None,
     ) -> Ranking:
-        """Bring distances into order, or the k nearest; a rank is one more than how many come first and clearly nearer.
+        """Bring distances into order, or the k nearest; those not clearly farther than the first of a rank share it.
 
-        What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
-        same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
+        The order is that of `find_limits`. Candidates that noise cannot tell apart from the first come right after it,
+        whatever their limits.
 
         Examples
         --------
         >>> import numpy as np, sotdd
         >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=(2000, 4))
-        >>> others = {"few": rng.normal(size=(50, 4)), "moved": rng.normal(0.1, 1, size=(2000, 4)), "far": x + 2}
-        >>> matrix = sotdd.pairwise({"here": x, **others}, n_projections=500)
-        >>> matrix.ranking("here").names
-        ('few', 'moved', 'far')
-        >>> bool(matrix["here", "few"].value > matrix["here", "moved"].value)
-        True
+        >>> here, many, few = (rng.normal(size=(n, 4)) for n in (2000, 1000, 50))
+        >>> order = sotdd.pairwise({"here": here, "few": few, "many": many, "far": here + 2}).ranking("here")
+        >>> [(line.rank, line.name) for line in order], order.best
+        ([(1, 'many'), (1, 'few'), (3, 'far')], ('many', 'few'))
         """
-        by_excess = all(distance.excess is not None for distance in distances.values())
-        order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)[:k]
-        ranks, first = list[int](), 0
-        for _, distance in order:
-            while clearly_farther(distance, order[first][1]):  # than itself it is not
-                first += 1
-            ranks.append(1 + first)
-        known = metadata or {}
+        limits = dict(zip(distances, find_limits(distances.values()), strict=True))
+        order = sorted(distances, key=lambda name: (limits[name], name))
+        first = order[:1]
+        order.sort(key=lambda name: clearly_farther(distances[name], distances[first[0]]))
+        ranks = list[int]()
+        for place, name in enumerate(order, 1):
+            same = ranks and not clearly_farther(distances[name], distances[order[ranks[-1] - 1]])
+            ranks.append(ranks[-1] if same else place)
         lines = (
-            Ranked(name, distance, rank, ranks.count(rank) > 1, known.get(name, {}))
-            for (name, distance), rank in zip(order, ranks, strict=True)
+            Ranked(name, distances[name], rank, ranks.count(rank) > 1, (metadata or {}).get(name, {}))
+            for name, rank in zip(order[:k], ranks, strict=False)
         )
         return cls(target, tuple(lines))
 
@@ -134,14 +130,24 @@ class Ranking(Received):
 
     @property
     def nearest(self) -> str:
-        """The name of the candidate that comes first; others may be tied with it."""
+        """The name of the candidate that comes first, if you need a single one; ``best`` has all that may be."""
         return self.lines[0].name
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The names of the candidates that noise cannot tell apart from the first, itself included."""
+        return tuple(line.name for line in self.lines if line.rank == 1)
+
+    @property
+    def answer(self) -> str:
+        """Which candidate is nearest, or which of them may be, as a sentence."""
+        which = f"one of these {len(self.best)}, which noise cannot tell apart: " if len(self.best) > 1 else ""
+        return f"nearest: {which}{join_names(self.best)}"
 
     @property
     def remarks(self) -> Remarks:
         """What a reader should know beside the numbers."""
-        distances = [line.distance for line in self.lines]
-        return (*gather_remarks(distances), *_remark_on_sizes(distances))
+        return gather_remarks([line.distance for line in self.lines])
 
     def __len__(self) -> int:
         """How many candidates there are."""
@@ -161,23 +167,22 @@ class Ranking(Received):
     def __repr__(self) -> str:
         """A table of ranks and distances, and what to know of them."""
         table = align_rows(self.rows, to_the_right=self.number_columns)
-        return "\n".join([*table, *self.legend, *map(str, self.remarks)])
+        return "\n".join([*table, *[self.answer] * bool(self.lines), *self.legend, *map(str, self.remarks)])
 
     @property
     def rows(self) -> list[list[str]]:
-        """The cells of the table, header first; what is beyond chance, and metadata, only where they are known."""
+        """The cells of the table, header first; what is beyond noise, and metadata, only where they are known."""
         keys = list(dict.fromkeys(key for line in self.lines for key in line.metadata))
-        header = ["rank", "candidate", "points", "distance", *["beyond chance"] * self._know_chance(), *keys]
+        header = ["rank", "candidate", "points", "distance", *["beyond noise"] * self._know_noise(), *keys]
         # Marks that only some lines have are made up for by spaces, so that numbers stay in line.
         no_tie = " " if any(line.tied for line in self.lines) else ""
-        no_mark = "  " if any(line.distance.within_noise for line in self.lines) else ""
+        no_mark = "  " if self._any_within() else ""
         rows = [header]
         for line in self.lines:
             one = line.distance
             cells = [f"{line.rank}{'=' if line.tied else no_tie}", line.name, f"{one.n_points[1]:,}"]
             cells.append(with_error(one.value, one.stderr) + (" ~" if one.within_noise else no_mark))
-            if self._know_chance():
-                cells.append(f"{max(0.0, one.excess or 0.0) ** (1 / one.p):.3g}")
+            cells += [f"{one.beyond_noise:.3g}"] * self._know_noise()
             cells += ["" if line.metadata.get(key) is None else str(line.metadata[key]) for key in keys]
             rows.append(cells)
         return rows
@@ -185,36 +190,33 @@ class Ranking(Received):
     @property
     def number_columns(self) -> list[int]:
         """Which columns of the table hold numbers."""
-        return [0, 2, 3, *([4] if self._know_chance() else [])]
+        return [0, 2, 3, 4][: 3 + self._know_noise()]
 
     @property
     def legend(self) -> list[str]:
         """How to read the table."""
         said = {
-            "beyond chance: the distance less what samples of these sizes give by chance": self._know_chance(),
-            "= tied: noise does not tell them apart": any(line.tied for line in self.lines),
-            "~ within noise: as near as two samples of the same data": any(
-                line.distance.within_noise for line in self.lines
+            "beyond noise: distance minus its expected sampling noise; the order adds one standard error": (
+                self._know_noise()
             ),
+            "= not significantly different": any(line.tied for line in self.lines),
+            "~ within noise: as near as two samples of the same data": self._any_within(),
         }
         return [text for text, applies in said.items() if applies]
 
-    def _know_chance(self) -> bool:
+    def _any_within(self) -> bool:
+        return any(line.distance.within_noise for line in self.lines)
+
+    def _know_noise(self) -> bool:
         return all(line.distance.excess is not None for line in self.lines)
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of pandas with a row for every candidate, the nearest first, by name."""
+        numbers = ("value", "stderr", "beyond_noise", "within_noise")
         rows = [
-            {
-                "rank": line.rank,
-                "tied": line.tied,
-                "distance": line.distance.value,
-                "stderr": line.distance.stderr,
-                "excess": line.distance.excess,
-                "within_noise": line.distance.within_noise,
-                "n_points": line.distance.n_points[1],
-                **line.metadata,
-            }
+            {"rank": line.rank, "tied": line.tied}
+            | {name: getattr(line.distance, name) for name in numbers}
+            | {"n_points": line.distance.n_points[1], **line.metadata}
             for line in self.lines
         ]
         return make_frame(rows, index=self.names)
@@ -227,6 +229,7 @@ class Ranking(Received):
         """Everything as JSON values."""
         return {
             "target": self.target,
+            "best": list(self.best),
             "ranking": [
                 {"rank": line.rank, "tied": line.tied, "name": line.name, **line.distance.to_dict()}
                 | ({"metadata": dict(line.metadata)} if line.metadata else {})
@@ -235,40 +238,37 @@ class Ranking(Received):
         }
 
 
+def find_limits(distances: Collection[Distance]) -> list[float]:
+    """What the order goes by: the excess of every distance plus one standard error over samples of these sizes.
+
+    Without the error small samples come first by luck, and without the floor large ones. A few halvings say little of
+    one error, so its share of the floor is taken from all of them; it grows with the distance, as that of a noncentral
+    chi-square does. Where one distance has no floor, all are compared as they are.
+    """
+    floors = [one.floor.power for one in distances if one.floor is not None]
+    if len(floors) < len(distances):
+        return [one.value for one in distances]
+    pairs = list(zip(distances, floors, strict=True))
+    share = math.sqrt(fmean([(one.sampling_stderr / floor) ** 2 for one, floor in pairs if floor > 0] or [0.0]))
+    grown = [floor + 2 * (one.p - 1) * max(0.0, one.excess or 0.0) for one, floor in pairs]
+    return [
+        (one.excess or 0.0) + share * math.sqrt(floor * more) for (one, floor), more in zip(pairs, grown, strict=True)
+    ]
+
+
 def clearly_farther(one: Distance, other: Distance) -> bool:
     """Whether one distance is larger than another beyond noise: of the projections, and of samples of these sizes.
 
     Through the same projections the differences of what each of them contributes count, in which noise
     that both share cancels; otherwise both standard errors. Distances without errors are what they are.
     """
-    gap, error = _find_gap(one, other)
-    floors = [distance.floor for distance in (one, other)]
-    if floors[0] is not None and floors[1] is not None and _share_projections(one, other):
-        gap -= floors[0].power - floors[1].power
+    a, b = one.contributions, other.contributions
+    if a is None or b is None or one.fingerprint != other.fingerprint or not len(a) == len(b) > 1:
+        return one.value - other.value > _CLEAR * math.hypot(*filter(math.isfinite, (one.stderr, other.stderr)))
+    unit = max(float(np.abs(a).max()), float(np.abs(b).max())) or 1.0
+    gaps = (a - b) / unit
+    gap, error = unit * float(gaps.mean()), unit * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps))
+    if one.floor is not None and other.floor is not None:
+        gap -= one.floor.power - other.floor.power
         error = math.hypot(error, one.sampling_stderr, other.sampling_stderr)
     return gap > _CLEAR * error
-
-
-def _remark_on_sizes(distances: Collection[Distance]) -> Remarks:
-    """A remark where sizes differ so much that distances themselves say little."""
-    sizes = [size for distance in distances for size in distance.n_points if distance.floor is not None]
-    if not sizes or max(sizes) <= _UNEQUAL * min(sizes):
-        return ()
-    return (Remark("unequal sizes", least=min(sizes), most=max(sizes)),)
-
-
-def _share_projections(one: Distance, other: Distance) -> bool:
-    """Whether two distances were measured through the same projections."""
-    a, b = one.contributions, other.contributions
-    return a is not None and b is not None and one.fingerprint == other.fingerprint and len(a) == len(b) > 1
-
-
-def _find_gap(one: Distance, other: Distance) -> tuple[float, float]:
-    """By how much one is farther and the error of that; in powers of p where they share projections."""
-    a, b = one.contributions, other.contributions
-    if a is not None and b is not None and _share_projections(one, other):
-        unit = max(float(np.abs(a).max()), float(np.abs(b).max())) or 1.0
-        gaps = (a - b) / unit
-        return unit * float(gaps.mean()), unit * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps))
-    errors = [error for error in (one.stderr, other.stderr) if math.isfinite(error)]
-    return one.value - other.value, math.hypot(*errors)

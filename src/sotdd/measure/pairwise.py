@@ -98,9 +98,9 @@ def rank(
 ) -> Ranking:
     """Rank datasets by their distance from a target, the nearest first.
 
-    Only the distances to the target are measured, all through the same projections. With two candidates or more
-    they are ranked by what lies beyond the noise of their sizes, so that a small sample of the target's own source
-    comes before a large one of another.
+    Only the distances to the target are measured, all through the same projections. Two candidates or more are ordered
+    by what lies beyond the noise of their sizes, plus one standard error. The answer is the set of those that noise
+    cannot tell apart from the first (`Ranking.best`).
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def rank(
     Returns
     -------
     Ranking
-        The candidates in order, each with its rank and its `Distance`; those that noise does not tell apart are tied.
+        The candidates in order, each with its rank and its `Distance`; those that noise cannot tell apart share a rank.
 
     Examples
     --------
@@ -128,10 +128,11 @@ def rank(
     >>> order.nearest, [line.name for line in order]
     ('near', ['near', 'far'])
     >>> order
-    rank  candidate  points           distance  beyond chance
-       1  near          500  0.07472 ± 0.00026         0.0607
-       2  far           500    0.9744 ± 0.0037          0.973
-    beyond chance: the distance less what samples of these sizes give by chance
+    rank  candidate  points           distance  beyond noise
+       1  near          500  0.07472 ± 0.00026        0.0607
+       2  far           500    0.9744 ± 0.0037         0.973
+    nearest: near
+    beyond noise: distance minus its expected sampling noise; the order adds one standard error
     """
     if not isinstance(candidates, (Mapping, list, tuple)):
         raise SotddError(f"candidates is {describe(candidates)}: expected a list of datasets, or a dict by name.")

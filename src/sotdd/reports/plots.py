@@ -189,7 +189,9 @@ def draw_ranking(ranking: Ranking, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0)
     more = f"; the first {len(shown)} of {len(ranking):,}" if len(shown) < len(ranking) else ""
     _write_title(
-        ax, f"Nearest to {_shorten(ranking.target)}", f"= tied; pale: within noise; lines: standard errors{more}"
+        ax,
+        f"Nearest to {_shorten(ranking.target)}",
+        f"= not significantly different; pale: within noise; lines: standard errors{more}",
     )
     return ax
 

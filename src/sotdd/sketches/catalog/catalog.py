@@ -78,11 +78,12 @@ class Catalog:
     ...     for step, (name, points) in enumerate(data.items()):
     ...         catalog.add(name, sotdd.sketch(points, projections), step=step)
     ...     print(catalog.nearest(rng.normal(0.4, 1, size=(400, 3)), k=2, where="step > 0"))
-    rank  candidate  points           distance  beyond chance  step
-      1=  shift 4       500  0.0536 ± 0.0019 ~              0  4
-      1=  shift 3       500  0.0829 ± 0.0052 ~         0.0535  3
-    beyond chance: the distance less what samples of these sizes give by chance
-    = tied: noise does not tell them apart
+    rank  candidate  points           distance  beyond noise  step
+      1=  shift 4       500  0.0536 ± 0.0019 ~             0  4
+      1=  shift 3       500  0.0829 ± 0.0052 ~        0.0535  3
+    nearest: one of these 2, which noise cannot tell apart: shift 4, shift 3
+    beyond noise: distance minus its expected sampling noise; the order adds one standard error
+    = not significantly different
     ~ within noise: as near as two samples of the same data
     1 of 2 errors are rough, since few projections carry most of the cost: use more projections
     """
@@ -179,9 +180,9 @@ class Catalog:
     def nearest(self, source: Comparable, k: int = 10, *, where: str | None = None) -> Ranking:
         """The datasets most like this one, nearest first.
 
-        Entries are ordered by how far they are beyond the noise of their sizes (`Distance.excess`), so that
-        small samples are not always far. Sketches of streams do not know that noise; among them the order is
-        by distance. Distances are s-OTDD with p = 2, of the full sketches.
+        The order is that of `sotdd.rank`: what is beyond the noise of their sizes, plus one standard error. Sketches of
+        streams do not know that noise; among them it is the distance. Distances are s-OTDD with p = 2, of the full
+        sketches.
 
         The search scans vectors of 1,024 numbers, and then compares the full sketches of 4 k + 20 entries.
 

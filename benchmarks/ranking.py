@@ -15,9 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 import sotdd
 from sotdd.results import Distance, Ranking
+
+Numbers = NDArray[np.float64]
+Labelled = tuple[Numbers, NDArray[np.int64]]
 
 # ------------------------------------------------------------------ the laws
 
@@ -33,19 +38,19 @@ class Law:
     changes: tuple[float, float] = (0.2, 1.2)
 
 
-def shift_classes(rng: np.random.Generator, n: int, change: float, classes: int = 3, apart: float = 2.0) -> Any:
+def shift_classes(rng: np.random.Generator, n: int, change: float, classes: int = 3) -> Labelled:
     """Normal classes in eight features, of which two are shifted by so many standard deviations of a class."""
-    centres = apart * np.random.default_rng(3).normal(size=(classes, 8))
+    centres = 2 * np.random.default_rng(3).normal(size=(classes, 8))
     labels = rng.integers(classes, size=n)
     return centres[labels] + rng.normal(size=(n, 8)) + change * (np.arange(8) < 2), labels
 
 
-def shift_tails(rng: np.random.Generator, n: int, change: float) -> Any:
+def shift_tails(rng: np.random.Generator, n: int, change: float) -> Numbers:
     """Eight features of Student's law with three degrees of freedom; two are shifted by so many deviations."""
     return rng.standard_t(3, size=(n, 8)) / np.sqrt(3) + change * (np.arange(8) < 2)
 
 
-def correlate(rng: np.random.Generator, n: int, change: float) -> Any:
+def correlate(rng: np.random.Generator, n: int, change: float) -> Numbers:
     """Eight normal features; two pairs of them have a correlation of tanh(change)."""
     features, rho = rng.normal(size=(n, 8)), np.tanh(change)
     for column in (0, 2):
@@ -53,10 +58,8 @@ def correlate(rng: np.random.Generator, n: int, change: float) -> Any:
     return features
 
 
-def shift_table(rng: np.random.Generator, n: int, change: float) -> Any:
+def shift_table(rng: np.random.Generator, n: int, change: float) -> pd.DataFrame:
     """A frame whose ages, incomes and shares of jobs change; two more columns and the labels stay."""
-    import pandas as pd
-
     shares = np.exp(-change * np.arange(4) / 2)
     return pd.DataFrame(
         {
@@ -70,7 +73,7 @@ def shift_table(rng: np.random.Generator, n: int, change: float) -> Any:
     )
 
 
-def flip_labels(rng: np.random.Generator, n: int, change: float) -> Any:
+def flip_labels(rng: np.random.Generator, n: int, change: float) -> Labelled:
     """Three classes in eight features; half of ``change`` of the points get a random label."""
     features, labels = shift_classes(rng, n, 0.0)
     return features, np.where(rng.random(n) < change / 2, rng.integers(3, size=n), labels)
@@ -123,7 +126,7 @@ def rank_sources(law: Law, right: str, seed: int, n_projections: int = 64) -> tu
 
 
 def measure(law: Law, right: str, simulations: int, n_projections: int = 64) -> tuple[dict[str, float], float, float]:
-    """The mean change of what each rule chooses; how often the right source is among the best, and how many these are."""
+    """The mean change of what each rule chooses; how often the right source is among the best, and how many are."""
     found, held, sizes = {name: list[float]() for name in RULES}, [], []
     for seed in range(simulations):
         changes, order = rank_sources(law, right, seed, n_projections)

@@ -77,7 +77,7 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
     assert (code, errors) == (0, "")
     assert [line.split()[1] for line in said.splitlines()[2:4]] == ["second", "first"]
 
-    assert "beyond chance" in run("catalog", "search", "shop", "c.npz")[1]
+    assert "beyond noise" in run("catalog", "search", "shop", "c.npz")[1]
     assert "2 entries left" in run("catalog", "remove", "shop", "third")[1]
     assert json.loads(run("catalog", "remove", "shop", "second", "--json")[1])["entries"] == 1
     assert run("catalog", "add", "shop", "first", "b.npz", "--overwrite")[0] == 0

@@ -191,13 +191,14 @@ def test_rank(files, run):
     assert [line["value"] for line in lines] == [line.distance.value for line in matrix.ranking("here.npz")]
     code, said, errors = run("rank", "here.npz", *candidates, "--noise-floor", *FEW)
     assert (code, errors) == (0, "")
-    first, header, *rows, legend = said.splitlines()
+    first, header, *rows, answer, legend = said.splitlines()
     assert "here.npz: 300 points, 4 features, 2 classes" in first
     assert header.split("  ")[0] == "rank"
-    assert header.endswith("distance  beyond chance")
+    assert header.endswith("distance  beyond noise")
     assert [row.split()[0] for row in rows] == ["1", "2=", "2=", "4"]
     assert ["~" in row for row in rows] == [True, False, False, False]
-    assert "= tied" in legend
+    assert (told["best"], answer) == (["again.npz"], "nearest: again.npz")
+    assert "= not significantly different" in legend
 
 
 def test_explain(files, run):

@@ -58,7 +58,9 @@ def test_tables(datasets, tmp_path):
     order = matrix.ranking("near")
     frame = order.to_pandas()
     assert list(frame.index) == list(order.names)
-    assert frame["distance"].tolist() == [line.distance.value for line in order]
+    assert frame["value"].tolist() == [line.distance.value for line in order]
+    beyond = [matrix.beyond_noise[0, matrix.names.index(name)] for name in order.names]
+    assert frame["beyond_noise"].tolist() == beyond == [line.distance.beyond_noise for line in order]
     why = sotdd.explain(datasets["near"], datasets["far"], n_projections=32)
     assert why.to_pandas()["share"].tolist() == [line.share for side in (0, 1) for line in why.lines(side)]
     assert why.by_feature.to_pandas()["column"].tolist() == [one.column for one in why.by_feature]

@@ -176,7 +176,7 @@ def test_excess_takes_the_noise_of_the_sizes_off(rng):
 def test_a_single_point_has_no_halves(rng):
     matrix = sotdd.pairwise({name: rng.normal(size=(1, 3)) + n for n, name in enumerate(["one", "other", "third"])})
     assert matrix["one", "other"].sampling is None
-    assert np.isnan(matrix.excess[0, 1])
+    assert np.isnan(matrix.beyond_noise[0, 1])
     assert matrix.nearest("one") in ("other", "third")
 
 

@@ -173,16 +173,16 @@ class Ranking(Received):
     def rows(self) -> list[list[str]]:
         """The cells of the table, header first; what is beyond noise, and metadata, only where they are known."""
         keys = list(dict.fromkeys(key for line in self.lines for key in line.metadata))
-        header = ["rank", "candidate", "points", "distance", *["beyond noise"] * self._know_noise(), *keys]
+        rows = [["rank", "candidate", "points", "distance", *["beyond noise"] * self._know_noise(), *keys]]
         # Marks that only some lines have are made up for by spaces, so that numbers stay in line.
         no_tie = " " if any(line.tied for line in self.lines) else ""
         no_mark = "  " if self._any_within() else ""
-        rows = [header]
         for line in self.lines:
             one = line.distance
             cells = [f"{line.rank}{'=' if line.tied else no_tie}", line.name, f"{one.n_points[1]:,}"]
             cells.append(with_error(one.value, one.stderr) + (" ~" if one.within_noise else no_mark))
-            cells += [f"{one.beyond_noise:.3g}"] * self._know_noise()
+            if self._know_noise():
+                cells.append(f"{one.beyond_noise:.3g}")
             cells += ["" if line.metadata.get(key) is None else str(line.metadata[key]) for key in keys]
             rows.append(cells)
         return rows

@@ -7,6 +7,7 @@ import pytest
 
 import sotdd
 from sketches.catalog.cases import SMALL, labelled
+from sotdd.results import Ranking
 from sotdd.sketches.catalog.search import CatalogRecipe
 
 pytest.importorskip("lancedb")
@@ -16,8 +17,8 @@ def test_the_nearest_are_those_of_brute_force(catalog, sketches, rng, projection
     for _ in range(5):
         query = sotdd.sketch(labelled(rng, 300, shift=rng.uniform(0, 3)), projections, **SMALL)
         hits = catalog.nearest(query, k=7)
-        expected = sorted(sketches, key=lambda name: query.distance(sketches[name], estimator="plain").excess)
-        assert hits.names == tuple(expected[:7])
+        every = {name: query.distance(sketches[name], estimator="plain") for name in sketches}
+        assert hits.names == Ranking.of("", every, k=7).names
         for hit in hits:
             direct = query.distance(sketches[hit.name], estimator="plain")
             assert hit.distance.value == direct.value
@@ -64,7 +65,7 @@ def test_a_small_sample_of_the_same_source_comes_before_a_large_one_of_another(t
     assert hits.names == ("few", "moved")
     assert hits["few"].value > hits["moved"].value  # by distance it would be the other way round
     assert [one["within_noise"] for one in hits.to_dict()["ranking"]] == [True, False]
-    assert "the order is by what is beyond the noise of these sizes" in repr(hits)
+    assert "beyond noise: distance minus its expected sampling noise" in repr(hits)
 
 
 def test_sketches_that_do_not_know_their_halves_are_ranked_by_distance(tmp_path, rng):
@@ -79,13 +80,13 @@ def test_sketches_that_do_not_know_their_halves_are_ranked_by_distance(tmp_path,
     hits = catalog.nearest(here)
     assert hits.names == ("moved", "few")
     assert hits["moved"].within_noise is None
-    assert "chance" not in repr(hits)
+    assert "beyond noise" not in repr(hits)
 
 
 def test_hits_read_as_a_table(catalog, rng):
     hits = catalog.nearest(labelled(rng), k=2, where="place < 10")
     lines = repr(hits).splitlines()
-    assert lines[0].split() == ["rank", "candidate", "points", "distance", "beyond", "chance", "place", "even"]
+    assert lines[0].split() == ["rank", "candidate", "points", "distance", "beyond", "noise", "place", "even"]
     assert [line.split()[1] for line in lines[1:3]] == ["set", "set"]
     assert hits.to_dict()["ranking"][0]["metadata"] == hits.lines[0].metadata
     assert len(catalog.nearest(labelled(rng), where="place > 1000")) == 0

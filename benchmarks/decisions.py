@@ -1,7 +1,7 @@
 """What is decided by a distance, measured: python -m benchmarks.decisions [--quick] [--only NAME] [--markdown FILE].
 
 How often are two samples of one law called different, what does the test find beside others, does a drift gate keep its
-promise, is the same law nearest? Shares are in per cent with one standard error. Texts are those of AG News
+promise? Shares are in per cent with one standard error. Texts are those of AG News
 (`python -m experiments.lib.files ag_news`), and tables are CSV files in the folder "tables" of the data: without them
 their lines are left out. With SOTDD_PROCESSES=12, the longest tables use as many processes.
 """
@@ -79,29 +79,6 @@ def stability(pairs: int, seeds: int = 6, moves: tuple[float, ...] = (0.0, 0.1, 
     return lines
 
 
-# ------------------------------------------------------------------ ranking
-
-
-def ranking(simulations: int, few: int = 50, many: int = 2000, n_projections: int = 500) -> list[list[str]]:
-    """The same law with few points, or many points moved by a quarter of a standard deviation."""
-    lines = [["law", "moved", "same law first", "tied", "moved one first"]]
-    for name in ("Gaussian classes", "t₃", "50 classes"):
-        for what in ("one feature", "all features"):
-            counts: Counter[str] = Counter()
-            for simulation in range(simulations):
-                rng = np.random.default_rng(simulation)
-                here, small = laws()[name].sample(rng, 1000), laws()[name].sample(rng, few)
-                features, labels = laws()[name].sample(rng, many)
-                columns = slice(0, 1 if what == "one feature" else None)
-                features[:, columns] += 0.25 * features[:, columns].std(axis=0)
-                datasets = {"here": here, "small": small, "moved": (features, labels)}
-                first, _ = sotdd.pairwise(datasets, n_projections=n_projections, seed=simulation).ranking("here")
-                counts["tied" if first.tied else first.name] += 1
-            lines.append([name, what, *(f"{counts[key]} of {simulations}" for key in ("small", "tied", "moved"))])
-            print(lines[-1], flush=True)
-    return lines
-
-
 # ------------------------------------------------------------------ time
 
 
@@ -165,7 +142,6 @@ RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "tables": lambda part: tables(400 // part),
     "series": lambda part: series(16 // part),
     "run lengths": lambda part: run_lengths(16 // part),
-    "ranking": lambda part: ranking(20 // part),
     "speed": lambda part: speed() if part == 1 else speed((200,)),
     "causes": lambda part: causes(16 // part),
     "columns": lambda part: false_names(400 // part),

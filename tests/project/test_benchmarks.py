@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from benchmarks import (
     peers,
     plain_torch,
     privacy,
+    ranking,
     scale,
     sketch_sizes,
     sketches,
@@ -113,6 +115,16 @@ def test_trust_is_measured():
     assert trust.summary({"iris": both})
 
 
+@pytest.mark.parametrize("name", ranking.LAWS)
+def test_rules_of_rankings_choose_what_changed_least(name):
+    """Every rule finds the right source where the others changed this much."""
+    law = replace(ranking.LAWS[name], sources=3, sizes=(300, 600), changes=(2.0, 2.0))
+    found, held, size = ranking.measure(law, "any", 2)
+    assert set(found.values()) == {0.0}
+    assert held == 1.0
+    assert size < 2
+
+
 def test_gates_explanations_and_causes():
     found = gate.passed(2, (12,))
     assert found[1][1:] == ["100 ± 0.0", "0 ± 0.0"]  # three spreads away
@@ -176,7 +188,6 @@ def test_decisions(monkeypatch):
     [_, line] = decisions.gates(2)
     assert line[:2] == ["one normal column", "60, 30"]
     assert len(decisions.run_lengths(1, n=50, m=10, batches=2, n_permutations=9)) == 5
-    assert decisions.ranking(1, n_projections=64)
     assert [line[1] for line in decisions.causes(1, n=150, dimensions=(2,))[3:]] == ["100 ± 0.0", "100 ± 0.0"]
     assert decisions.speed(sizes=(50,), turns=1)
     assert decisions.series(1, n=60, m=10, run_lengths=(2,))

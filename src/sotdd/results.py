@@ -7,8 +7,7 @@ from sotdd.compute.ranking import Ranked, Ranking
 from sotdd.gradients.flow import Flow
 from sotdd.measure.changes import Changes, ClassChange, ColumnChange, CorrelationChange
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.statistics import Aspect
-from sotdd.measure.two_sample_result import TwoSampleTest
+from sotdd.measure.statistics import Aspect, TwoSampleTest
 
 __all__ = [
     "Aspect",

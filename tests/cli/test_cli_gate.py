@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.drift.log import append_lines, read_history
+from sotdd.drift.gate import append_lines, read_history
 
 FEW = ("--n-permutations", "39")
 MORE = ("--n-permutations", "99", "--n-projections", "200")
@@ -276,7 +276,7 @@ def test_the_log_has_a_line_for_every_batch(reference, run, monkeypatch):
 def test_lines_of_many_writers_do_not_mix(tmp_path):
     path = tmp_path / "log"
     code = (
-        "import sys; from pathlib import Path; from sotdd.drift.log import append_lines\n"
+        "import sys; from pathlib import Path; from sotdd.drift.gate import append_lines\n"
         "path, text = Path(sys.argv[1]), sys.argv[2] * 300\n"
         'for k in range(50): append_lines(path, [f\'"verdict": "{text} {k}\\n\'] * 3)'
     )

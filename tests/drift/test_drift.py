@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import sotdd
-from sotdd.drift.log import append_lines, describe_state, resume_monitor
+from sotdd.drift.gate import append_lines, describe_state, resume_monitor
 from sotdd.drift.monitor import find_limit, find_run_length, score
-from sotdd.measure.two_sample_result import TwoSampleTest
+from sotdd.measure.statistics import TwoSampleTest
 
 
 def sample(rng, n, shift=0.0):

@@ -127,9 +127,8 @@ def check_command(
     lies; below are the columns that changed, with p-values that are right for all columns
     together, and what changed in the table itself, such as columns that are new.
     """
-    from sotdd.drift.gate import BatchVerdict
-    from sotdd.drift.log import open_log
-    from sotdd.measure.two_sample_result import LEVEL
+    from sotdd.drift.gate import BatchVerdict, open_log
+    from sotdd.measure.statistics import LEVEL
     from sotdd.reports.gate_page import GateRun
 
     try:
@@ -179,7 +178,7 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     import sotdd
     from sotdd.drift.gate import Gate
-    from sotdd.measure.permutations import MOST_POINTS
+    from sotdd.measure.comparison import MOST_POINTS
 
     device = _choose(asked, "device")
     if o.is_made(reference):
@@ -228,7 +227,7 @@ def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked) -> GateRu
 
 def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
     """Open a batch as the reference was, or a sample of it where it is large; a sketch only beside a sketch."""
-    from sotdd.measure.permutations import MOST_POINTS
+    from sotdd.measure.comparison import MOST_POINTS
 
     if o.is_made(batch, o.REFERENCE):
         raise SotddError(f"{batch!r} is a reference: give it first, and then the batches.")
@@ -268,7 +267,7 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
 
 def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
     """Write all files that were asked for, whatever the verdict; returns what went wrong with that."""
-    from sotdd.drift.log import append_lines, read_history, write_line
+    from sotdd.drift.gate import append_lines, read_history, write_line
     from sotdd.reports.gate_files import write_junit, write_summary
 
     failures = []
@@ -298,7 +297,7 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
 
 def _print_run(asked: o.Asked, run: GateRun, whole: Verdict, more: Mapping[str, object], note: str) -> None:
     """Print what is said of all batches, in the form that was asked for."""
-    from sotdd.drift.log import list_values
+    from sotdd.drift.gate import list_values
 
     each = [verdict.to_dict() for verdict in run.verdicts]
     # What is said of a single batch stands at the top.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
     from sotdd.measure.changes import Changes
     from sotdd.measure.explanation.result import Explanation
-    from sotdd.measure.two_sample_result import TwoSampleTest
+    from sotdd.measure.statistics import TwoSampleTest
     from sotdd.sketches.sketch import Sketch
 
 DISTANCE_EXAMPLES = o.examples(
@@ -161,7 +161,7 @@ def explain_command(
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
     import sotdd
-    from sotdd.measure.permutations import MOST_POINTS
+    from sotdd.measure.comparison import MOST_POINTS
 
     most = asked.measuring.get("max_points", MOST_POINTS)
     datasets = [open_data(source, asked, "to permute", most) for source in (a, b)]

@@ -42,8 +42,7 @@ def monitor_command(
     Exit code 0: no alarm. 1: an alarm, with the columns that changed. 2: a batch
     could not be judged, and is passed over.
     """
-    from sotdd.drift.gate import BatchVerdict
-    from sotdd.drift.log import append_lines, describe_state, open_log, resume_monitor, write_line
+    from sotdd.drift.gate import BatchVerdict, append_lines, describe_state, open_log, resume_monitor, write_line
     from sotdd.reports.gate_page import GateRun
 
     open_log(log)

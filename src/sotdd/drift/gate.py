@@ -1,16 +1,24 @@
-"""A gate: batches are judged against a reference, each by the same criteria: it passed, drifted, or is undecided."""
+"""A gate judges batches against a reference: each passes, has drifted, or is undecided; and a log of its verdicts.
+
+A log has a line of JSON for each batch, to be searched by grep or jq, and read back by a page and by a monitor.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.files import explain_failure, read_whole, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.basics.text import json_number, say_count, with_error
+from sotdd.basics.text import json_number, quote, say_count, with_error
 from sotdd.basics.verdict import Verdict
 from sotdd.compute.distance import Distance
 from sotdd.drift.monitor import DriftMonitor
@@ -19,9 +27,9 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sources import split_options
 from sotdd.measure.changes import Changes
+from sotdd.measure.comparison import MOST_POINTS
 from sotdd.measure.distance import distance
-from sotdd.measure.permutations import MOST_POINTS
-from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
+from sotdd.measure.statistics import LEVEL, TwoSampleTest
 from sotdd.sketches.sketch import Sketch
 
 # A batch does not pass that lost more than this share of its rows, since something was missing in them.
@@ -178,7 +186,11 @@ class Gate:
         elif test is None:
             outcomes.append(_judge_by_noise(measured, each))
         if test is not None and self.level is not None:
-            outcomes.append(_judge_by_test(test, self.level, self.n_batches))
+            shared = f" over {say_count(self.n_batches, 'batch', 'batches')}" if self.n_batches > 1 else ""
+            said = f"p = {test.p_value:.3g} (level {100 * self.level:g} %{shared})"
+            failed = test.verdict is Verdict.DRIFT
+            message = f"drift: {said}, {test.say_why()}" if failed else f"no drift: {said}"
+            outcomes.append(Outcome("p_value", test.p_value, each, failed, message))
         return replace(found, outcomes=tuple(outcomes), distance=measured, test=test)
 
     def watch(
@@ -189,7 +201,12 @@ class Gate:
         if found.error is not None or isinstance(batch, Sketch):
             return found, monitor
         after = monitor.after(batch, n_permutations=self.n_permutations)
-        return replace(found, outcomes=(_judge_by_sum(after),), distance=self._measure(batch), test=after.last), after
+        assert after.last is not None
+        said = f"evidence {after.total:.2f}, limit {after.limit:.2f}; this batch p = {after.last.p_value:.3g}"
+        failed = after.alarm or bool(after.last.far)
+        message = f"drift: {said}, {after.last.say_why()}" if failed else f"no drift so far: {said}"
+        outcome = Outcome("evidence", after.total, after.limit, failed, message)
+        return replace(found, outcomes=(outcome,), distance=self._measure(batch), test=after.last), after
 
     def _measure(self, batch: LabelledData | Sketch) -> Distance | None:
         """The distance, with projections and unit from the reference alone; None if it is too far to measure."""
@@ -205,9 +222,8 @@ class Gate:
         """The verdict on a batch before it is measured: its table, and why it cannot be said that nothing drifted."""
         found = BatchVerdict(name, n_points=batch.n_points)
         if isinstance(batch, LabelledData):
-            found = replace(found, judged=batch.judged)
-            if self.drift is not None:
-                found = replace(found, judged=self.drift.find_judged(batch), schema=self.drift.compare_schema(batch))
+            judged, schema = (batch.judged, ()) if self.drift is None else self.drift.compare_schema(batch)
+            found = replace(found, judged=judged, schema=schema)
         return replace(found, error=self._doubt(batch, found.judged))
 
     def _doubt(self, batch: LabelledData | Sketch, judged: Remark | None) -> str | None:
@@ -248,24 +264,124 @@ def _judge_by_noise(measured: Distance | None, level: float) -> Outcome:
     return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured)}, {noise}")
 
 
-def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
-    """Whether a test finds drift at its share of the level, what decided it, and where it lies."""
-    shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
-    said, drifts = f"p = {test.p_value:.3g} (level {100 * level:g} %{shared})", test.verdict.drifted is True
-    message = f"drift: {said}, {test.say_why()}" if drifts else f"no drift: {said}"
-    return Outcome("p_value", test.p_value, level / n_batches, drifts, message)
-
-
-def _judge_by_sum(monitor: DriftMonitor) -> Outcome:
-    """Whether the batches so far drifted, the last one included, whose columns may have changed."""
-    last = monitor.last
-    assert last is not None
-    failed = monitor.alarm or bool(last.far)
-    said = f"evidence {monitor.total:.2f}, limit {monitor.limit:.2f}; this batch p = {last.p_value:.3g}"
-    message = f"drift: {said}, {last.say_why()}" if failed else f"no drift so far: {said}"
-    return Outcome("evidence", monitor.total, monitor.limit, failed, message)
-
-
 def say_distance(distance: Distance | None) -> str:
     """How far, in words."""
     return "too far to measure" if distance is None else f"distance {with_error(distance.value, distance.stderr)}"
+
+
+# ------------------------------------------------------------------ the log
+
+
+def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
+    """What a log, or a table, has of a batch; None for what is not known."""
+    limits = {outcome.criterion: outcome.limit for outcome in verdict.outcomes}
+    distance = verdict.distance
+    return {
+        "verdict": verdict.verdict.value,
+        "batch": verdict.batch,
+        "reference": reference,
+        "points": verdict.n_points,
+        "columns": None if verdict.judged is None else str(verdict.judged),
+        "changed": "; ".join(f"{one.column}: {one.what}" for one in verdict.changes.changed) or None,
+        "schema": "; ".join(map(str, verdict.schema)) or None,
+        "distance": None if distance is None else _round(distance.value),
+        "stderr": None if distance is None else _round(distance.stderr),
+        "limit": _round(limits.get("distance", limits.get("noise"))),
+        "p": _round(verdict.p_value),
+        "level": _round(limits.get("p_value")),
+        "version": __version__,
+        "error": verdict.error,
+    }
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+
+
+def write_line(verdict: BatchVerdict, reference: str, **more: object) -> str:
+    """One batch as a line of JSON; what is not known is left out."""
+    values = {"date": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", **list_values(verdict, reference), **more}
+    return json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"
+
+
+def append_lines(path: str | os.PathLike[str], lines: Sequence[str]) -> None:
+    """Add whole lines to the end of a log by one write: writers at the same time do not mix their lines.
+
+    Where a line looks cut short, because a writer was stopped in it or is still writing, a line break comes first.
+    A store cannot add to an object, so a log there is written anew.
+    """
+    before, content = open_log(path), "".join(lines).encode()
+    if before and not before.endswith(b"\n"):
+        content = b"\n" + content
+    with explain_failure("write", path, "choose another file") as target:
+        if isinstance(target, str):
+            write_whole(target, before + content)
+            return
+        with target.open("ab", buffering=0) as file:
+            file.write(content)
+            os.fsync(file.fileno())
+
+
+def open_log(path: str | os.PathLike[str]) -> bytes:
+    """What a log holds; one that cannot be added to is refused, before anything is measured.
+
+    A file that has no line of a gate in it is no log: it may be the reference, or a batch.
+    """
+    with explain_failure("write", path, "choose another file") as target:
+        refuse_unwritable(target) if isinstance(target, str) else target.open("ab").close()
+    content = read_whole(path, "a log", missing=b"")
+    if content and b'"verdict": "' not in content:
+        raise SotddError(
+            f"is {quote(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
+        )
+    return content
+
+
+def read_entries(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The lines of a log, oldest first; those that were cut short, or are none, are passed over."""
+    entries = []
+    for line in open_log(path).decode("utf-8", "replace").splitlines():
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict):
+            entries.append(entry)
+    return entries
+
+
+def read_history(path: str | os.PathLike[str], reference: str) -> list[dict[str, str]]:
+    """What a log has of batches beside one reference, oldest first, as texts."""
+    entries = [{name: str(value) for name, value in entry.items()} for entry in read_entries(path)]
+    name = Path(reference).name  # from whichever folder it was named
+    return [one for one in entries if Path(one.get("reference", "")).name == name and "date" in one
+            and one.get("verdict") in set(Verdict)]  # fmt: skip
+
+
+# ------------------------------------------------------------------ the state of a series
+
+
+def describe_state(monitor: DriftMonitor) -> dict[str, Any]:
+    """What a line of a log has of a monitor, by which `resume_monitor` goes on; the reference by its rows."""
+    sums = {"total": monitor.total, "limit": monitor.limit, "n_batches": monitor.n_batches}
+    return {"reference": monitor.reference.digest, "run_length": monitor.run_length, **sums}
+
+
+def resume_monitor(monitor: DriftMonitor, log: str | os.PathLike[str]) -> DriftMonitor:
+    """A new monitor as the last one in a log was; one of another reference or run length is refused."""
+    own = {"reference": monitor.reference.digest, "run length": monitor.run_length}
+    for entry in reversed(read_entries(log)):
+        try:
+            state = entry["monitor"]
+            total, n_batches = float(state["total"]), int(state["n_batches"])
+            found = {"reference": state["reference"], "run length": state["run_length"]}
+        except (ValueError, TypeError, KeyError, OverflowError):  # a line of a check, or of nobody
+            continue
+        if not 0 <= total < math.inf or n_batches < 0:
+            continue
+        for what, value in own.items():
+            if found[what] != value:
+                series = f"a series with another {what}, {found[what]!r} and not {value!r}"
+                raise SotddError(f"is {quote(log)}, which has {series}: choose another file.", setting="log")
+        return replace(monitor, total=total, n_batches=n_batches)
+    return monitor

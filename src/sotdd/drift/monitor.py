@@ -14,7 +14,7 @@ from sotdd.basics.checks import Received
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset
-from sotdd.measure.two_sample_result import TwoSampleTest
+from sotdd.measure.statistics import TwoSampleTest
 
 if TYPE_CHECKING:
     from sotdd.drift.reference import DriftReference

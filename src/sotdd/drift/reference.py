@@ -31,12 +31,10 @@ from sotdd.inputs.reading import OPTIONS
 from sotdd.inputs.sources import SourceText, split_options
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
-from sotdd.measure.comparison import DRAWING, compare_pair, sample_datasets, split_seed
+from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
-from sotdd.measure.permutations import MOST_POINTS, Permuting
-from sotdd.measure.statistics import LabelNames
-from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
+from sotdd.measure.statistics import LEVEL, LabelNames, TwoSampleTest
 from sotdd.projections.drawing import DRAWING as MANY
 from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.draws import Laws
@@ -332,13 +330,13 @@ class DriftReference(Received):
         self._put_beside(data)
         return data
 
-    def compare_schema(self, batch: LabelledData) -> Remarks:
-        """What changed in a table itself: columns that are new, gone, empty or constant, dates, rows that repeat."""
-        return compare_schema(self.data, batch, pool_columns(self._put_beside(batch)) or [])
+    def compare_schema(self, batch: LabelledData) -> tuple[Remark | None, Remarks]:
+        """Which columns of a batch are tested and which left out, None where it is no table; and what changed in them.
 
-    def find_judged(self, batch: LabelledData) -> Remark | None:
-        """Which columns of a batch are tested and which are left out, and why; None where it is no table."""
-        return self._put_beside(batch)[1].judged
+        That is columns that are new, gone, empty or constant, dates, and rows that repeat.
+        """
+        pair = self._put_beside(batch)
+        return pair[1].judged, compare_schema(self.data, batch, pool_columns(pair) or [])
 
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""

@@ -7,7 +7,6 @@ not occur, is no change: it is said only if its chance is below one in a thousan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,19 +65,13 @@ def compare_schema(reference: LabelledData, batch: LabelledData, columns: Sequen
     )  # fmt: skip
 
 
-def _list_values(column: Column) -> list[NDArray[Any]]:
-    """The values of a column on either side; of categories their codes."""
-    values = column.numbers if column.is_number else column.codes
-    return [side[known] for side, known in zip(column.split(values), column.split(column.known), strict=True)]
-
-
 def _holds_numbers(column: Column) -> bool:
     """Whether a column of categories or truth values holds numbers now: none of its values was there before."""
-    before, now = (set(side.tolist()) for side in _list_values(column))
+    before, now = (set(side.tolist()) for side in column.sides)
     if column.is_number:
         return not now <= {0.0, 1.0}
     try:
-        return bool(now) and not before & now and bool(np.isfinite([float(column.values[code]) for code in now]).all())
+        return bool(now) and not before & now and bool(np.isfinite([float(column.texts[code]) for code in now]).all())
     except ValueError:
         return False
 
@@ -88,16 +81,16 @@ def _compare_values(columns: Sequence[Column]) -> Iterator[Remark]:
     for column in columns:
         if column.kind == "label":
             continue
-        before, now = _list_values(column)
+        before, now = column.sides
         distinct = np.unique(now)
         new = [] if column.is_number else sorted({*distinct.tolist()} - {*before.tolist()})
         if new and len(new) < len(distinct):
-            named = tuple(f"{column.name}={column.values[value]}" for value in new)
+            named = tuple(f"{column.name}={column.texts[value]}" for value in new)
             yield Remark("new values", owner="the reference", values=named)
         if len(distinct) == 1 and len(np.unique(before)) > 1:
             value, often = distinct[0], int(np.count_nonzero(before == distinct[0]))
             if _is_rare(often, len(before), len(now) - 1, len(columns)):
-                text = f"{float(value):.6g}" if column.is_number else column.values[int(value)]
+                text = f"{float(value):.6g}" if column.is_number else column.texts[int(value)]
                 yield Remark("constant column", column=column.name, value=text)
 
 
@@ -118,28 +111,32 @@ def _compare_left_out(column: str, before: LeftOut, now: LeftOut, n_points: int)
         yield remark_retyped(column, before.why, now)
     elif now.constant is not None and before.constant is None and n_points >= _FEWEST:
         yield Remark("constant column", column=column, value=now.constant)
-    if before.first is not None and now.first is not None and _lie_outside(before, now):
-        yield Remark("dates moved", column=column, before=(before.first, before.last), after=(now.first, now.last))
-
-
-def _lie_outside(before: LeftOut, now: LeftOut) -> bool:
-    """Whether most of a range of dates is outside of another."""
+    if before.first is None or now.first is None:
+        return
     (low, high), (first, last) = (
         [int(np.datetime64(end, "us").astype(np.int64)) for end in (one.first, one.last)] for one in (before, now)
     )
-    if first == last:
-        return not low <= first <= high
-    return min(high, last) - max(low, first) < (1 - _OUTSIDE) * (last - first)
+    inside = min(high, last) - max(low, first)
+    if inside < 0 or inside < (1 - _OUTSIDE) * (last - first):
+        yield Remark("dates moved", column=column, before=(before.first, before.last), after=(now.first, now.last))
 
 
 # ------------------------------------------------------------------ rows
 
 
 def _compare_rows(columns: Sequence[Column], *, with_groups: bool) -> Iterator[Remark]:
-    """Rows that repeat others more often than in the reference, and rows that stand in the reference too."""
+    """Rows that repeat others more often than in the reference, and rows that stand in the reference too.
+
+    Rows are equal if they are equal in all columns, as far as float32 tells.
+    """
     if not columns:
         return
-    _, codes = np.unique(_pack_rows(columns), return_inverse=True)
+    bits = np.empty((len(columns[0].known), len(columns)), np.uint32)  # equal rows have equal bytes
+    for place, column in enumerate(columns):
+        with np.errstate(over="ignore"):
+            numbers = column.values.astype(np.float32) + 0  # there is no minus zero
+        bits[:, place] = np.where(column.known, numbers.view(np.uint32), _GAP)
+    _, codes = np.unique(bits.view(f"V{4 * len(columns)}")[:, 0], return_inverse=True)
     before, now = (np.bincount(side, minlength=codes.max() + 1) for side in columns[0].split(codes))
     n, m = int(before.sum()), int(now.sum())
     size, repeats = min(n, m), n - int(np.count_nonzero(before))
@@ -149,16 +146,6 @@ def _compare_rows(columns: Sequence[Column], *, with_groups: bool) -> Iterator[R
     found, alike = int(now[before > 0].sum()), int(before[before > 1].sum())
     if _are_more(found, m, (alike + _add_doubt(alike)) / n):
         yield Remark("rows of reference", found=found, rows=m)
-
-
-def _pack_rows(columns: Sequence[Column]) -> NDArray[np.void]:
-    """(N,) the bytes of each row, the same for rows that are equal in all columns, as far as float32 tells."""
-    bits = np.empty((len(columns[0].known), len(columns)), np.uint32)
-    for place, column in enumerate(columns):
-        with np.errstate(over="ignore"):
-            numbers = column.numbers.astype(np.float32) + 0  # there is no minus zero
-        bits[:, place] = np.where(column.known, numbers.view(np.uint32) if column.is_number else column.codes, _GAP)
-    return bits.view(f"V{4 * len(columns)}")[:, 0]
 
 
 def _count_repeats(counts: NDArray[np.int64], size: int) -> float:

@@ -17,7 +17,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
-from sotdd.measure.two_sample_result import TwoSampleTest
+from sotdd.measure.statistics import TwoSampleTest
 
 require("sklearn", "sotdd.integrations.sklearn", "'sotdd[sklearn]'")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from sotdd.measure.permutations import Permutations
+    from sotdd.measure.comparison import Permutations
 
 # Rows of the table unless a number is asked for.
 MOST_SHOWN = 10
@@ -284,8 +284,10 @@ def say_chance(p_value: float) -> str:
 def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
     """Say what changed, by the permutations of a test; beyond chance only if it says that the datasets ``differ``."""
     limit = level if differ else 0.0
-    columns, pairs = _find_columns(measured, limit), _find_pairs(measured, limit)
-    classes = _find_classes(measured, limit)
+    columns, classes, pairs = _find_columns(measured, limit), _find_classes(measured, limit), []
+    for (i, j), p_value in _list_clearest(measured, limit, PAIRS):
+        correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
+        pairs.append(CorrelationChange((measured.pairs.names[i], measured.pairs.names[j]), correlations, p_value))
     found: list[Change] = [*columns[:1], *pairs[:1], *classes[:1]]
     nearest = min(found, key=lambda one: one.p_value, default=None)
     apart = [one for one in pairs if one.p_value <= limit and are_apart(one.correlations, measured.plan.sizes)]
@@ -318,16 +320,6 @@ def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
     return changes
 
 
-def _find_pairs(measured: Permutations, level: float) -> list[CorrelationChange]:
-    """Pairs that go together differently, though each column were alike on both sides; or the nearest one."""
-    changes = []
-    for (i, j), p_value in _list_clearest(measured, level, PAIRS):
-        correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
-        names = measured.pairs.names[i], measured.pairs.names[j]
-        changes.append(CorrelationChange(names, correlations, p_value))
-    return changes
-
-
 def _find_classes(measured: Permutations, level: float) -> list[ClassChange]:
     """Classes that changed, each with the column that shows it most; or the nearest one."""
     label = next((one for one in measured.columns if one.kind == "label"), None)
@@ -335,15 +327,15 @@ def _find_classes(measured: Permutations, level: float) -> list[ClassChange]:
     if label is None:
         return []
     for (code, *places), p_value in _list_clearest(measured, level, WITHIN, CLASSES):
-        rows = np.arange(len(label.codes)) if code == ALL else measured.within.members[code]
-        name = _ALL_CLASSES if code == ALL else label.values[int(label.codes[rows[0]])]
+        rows = np.arange(len(label.values)) if code == ALL else measured.within.members[code]
+        name = _ALL_CLASSES if code == ALL else label.texts[int(label.values[rows[0]])]
         if name not in changes:
             some = [measured.columns[place].take(rows) for place in places]
             both, detail = " and ".join(one.name for one in some), ""
             if code != ALL and len(some) == 1:
                 detail = say_mean(some[0])
             elif code != ALL:
-                sides = zip(*(one.split(one.numbers) for one in some), strict=True)
+                sides = zip(*(one.split(one.values) for one in some), strict=True)
                 first, second = (correlate(*side) for side in sides)
                 detail = f"correlation {first:.2f} → {second:.2f}"
             changes[name] = ClassChange(name, both, detail, p_value)

@@ -55,20 +55,19 @@ class Column:
     ----------
     name, kind
         What it is called, and what it holds.
-    numbers
-        (N,) of a column of numbers, NaN where one is missing; empty for others.
-    codes, values
-        (N,) of a category or label, the number of each value, -1 where one is missing; and the values as texts.
     n_first
         How many rows are of the first dataset.
+    values
+        (N,) numbers, NaN where one is missing; of a category or label the code of each value, -1 where one is missing.
+    texts
+        What the codes stand for.
     """
 
     name: str
     kind: Kind
     n_first: int
-    numbers: NDArray[Any]
-    codes: Codes
-    values: Names = ()
+    values: NDArray[Any]
+    texts: Names = ()
 
     @property
     def is_number(self) -> bool:
@@ -78,12 +77,19 @@ class Column:
     @property
     def known(self) -> Bools:
         """(N,) which rows have a value."""
-        known: Bools = ~np.isnan(self.numbers) if self.is_number else self.codes >= 0
+        known: Bools = ~np.isnan(self.values) if self.is_number else self.values >= 0
         return known
 
     def split(self, rows: NDArray[Any]) -> tuple[Any, Any]:
         """Something of both datasets, as that of the first and that of the second."""
         return rows[: self.n_first], rows[self.n_first :]
+
+    @property
+    def sides(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The values of either dataset that are not missing, numbers as float64."""
+        values = self.values.astype(np.float64) if self.is_number else self.values
+        (first, second), (of_first, of_second) = self.split(values), self.split(self.known)
+        return first[of_first], second[of_second]
 
     def share(self, marks: Bools) -> tuple[float, float]:
         """The share of rows that are marked, of either side."""
@@ -92,25 +98,23 @@ class Column:
 
     def take(self, rows: NDArray[np.int64]) -> Column:
         """Some of the rows, in ascending order."""
-        n_first = int(np.count_nonzero(rows < self.n_first))
-        numbers, codes = (part[rows] if len(part) else part for part in (self.numbers, self.codes))
-        return replace(self, n_first=n_first, numbers=numbers, codes=codes)
+        return replace(self, n_first=int(np.count_nonzero(rows < self.n_first)), values=self.values[rows])
 
     def mark(self, aspect: str, value: float) -> Bools:
         """(N,) the rows that a mark is about."""
-        values: NDArray[Any] = self.numbers if self.is_number else self.codes
-        marks: Bools = values == value
-        if aspect in ("low", "high"):
-            marks = values <= value if aspect == "low" else values >= value
-        return ~self.known if aspect == "gaps" else marks
+        if aspect == "gaps":
+            return ~self.known
+        compare = {"low": np.less_equal, "high": np.greater_equal}.get(aspect, np.equal)
+        marks: Bools = compare(self.values, value)
+        return marks
 
     def list_marks(self) -> dict[tuple[str, float], Bools]:
         """The rows that have each value of a category, and those that have none."""
         known, found = self.known, dict[tuple[str, float], Bools]()
         if not self.is_number:
-            counts = np.bincount(self.codes[known], minlength=len(self.values))
+            counts = np.bincount(self.values[known], minlength=len(self.texts))
             for code in np.flatnonzero(counts >= _FEWEST_OF_CATEGORY).tolist():
-                found["value", float(code)] = self.codes == code
+                found["value", float(code)] = self.values == code
         if not known.all():
             found["gaps", 0.0] = ~known
         return found
@@ -119,7 +123,7 @@ class Column:
         """What is looked at, with the value that a mark is about, and the score of every row."""
         found: dict[tuple[str, float], Doubles | Bools] = {}
         if self.is_number:
-            values = self.numbers.astype(np.float64)
+            values = self.values.astype(np.float64)
             for aspect, score in score_numbers(values, self.known).items():
                 marked = values[score] if score.dtype == np.bool_ else np.zeros(1)
                 found[aspect, float(marked.max() if aspect == "low" else marked.min())] = score
@@ -199,27 +203,25 @@ def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
     table = np.concatenate([data.rows(block) for data in pair for block in data.blocks()])
     names = next((data.columns for data in pair if data.columns is not None), None)
     columns = []
-    no_codes, no_numbers = np.zeros(0, np.int64), np.zeros(0)
     if names is None or any(data.columns is None for data in pair):  # features are all that is known
         titles = names or name_features(pair)
-        columns = [Column(title, "number", n_first, table[:, place], no_codes) for place, title in enumerate(titles)]
+        columns = [Column(title, "number", n_first, table[:, place]) for place, title in enumerate(titles)]
     else:
         for title, kind in _list_columns(pair).items():
             if kind == "category":
-                columns.append(Column(title, kind, n_first, no_numbers, *_pool_codes(title, pair)))
+                columns.append(Column(title, kind, n_first, *_pool_codes(title, pair)))
                 continue
             gaps = np.concatenate([data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair])
             numbers = table[:, names.index(title)]
-            numbers = np.where(gaps, np.nan, numbers) if gaps.any() else numbers
-            columns.append(Column(title, kind, n_first, numbers, no_codes))
+            columns.append(Column(title, kind, n_first, np.where(gaps, np.nan, numbers) if gaps.any() else numbers))
     targets = [data.origin.target.values for data in pair if data.origin.target is not None]
     if len(targets) == len(pair):  # numbers behind the classes, which count by their values
-        return [*columns, Column(name_label(pair)[0], "number", n_first, np.concatenate(targets), no_codes)]
-    classes = list(dict.fromkeys(str(json_label(label)) for data in pair for label in data.classes))
+        return [*columns, Column(name_label(pair)[0], "number", n_first, np.concatenate(targets))]
+    classes = tuple(dict.fromkeys(str(json_label(label)) for data in pair for label in data.classes))
     if len(classes) > 1:
         places = {label: place for place, label in enumerate(classes)}
         codes = [np.array([places[str(json_label(one))] for one in data.classes])[data.codes] for data in pair]
-        columns.append(Column(name_label(pair)[0], "label", n_first, no_numbers, np.concatenate(codes), tuple(classes)))
+        columns.append(Column(name_label(pair)[0], "label", n_first, np.concatenate(codes), classes))
     return columns
 
 

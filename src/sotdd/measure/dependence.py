@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.columns import rank_columns
-from sotdd.measure.scores import Doubles, Floats
+from sotdd.measure.statistics import centre_rows
 
 # Rows that are looked at, the first ones; and values in all.
 _ROWS, _VALUES = 5000, 1 << 18
@@ -46,24 +46,17 @@ def remark_on_rows(data: LabelledData) -> Remarks:
     columns = np.unique(np.linspace(0, data.n_features - 1, min(data.n_features, 256)).astype(int))
     rows = min(data.n_points, _ROWS, max(_VALUES // data.n_features, 64))
     table = data.rows(slice(0, rows))[:, columns]
-    return _remark_on_repeats(table) or _remark_on_neighbours(table, columns, data)
-
-
-def _remark_on_repeats(table: NDArray[Any]) -> Remarks:
-    if table.shape[1] < 2:
-        return ()
-    different = len(np.unique(table, axis=0))
-    told_apart = max(len(np.unique(column)) for column in table.T)
-    repeated = len(table) - different
-    if repeated < max(2, _REPEATED * len(table)) or told_apart < _TOLD_APART * different or told_apart < 3:
-        return ()
-    return (Remark("rows repeat", repeated=repeated, rows=len(table)),)
+    different = len(np.unique(table, axis=0)) if len(columns) > 1 else rows
+    told_apart, repeated = max(len(np.unique(column)) for column in table.T), rows - different
+    if repeated >= max(2, _REPEATED * rows) and told_apart >= max(3, _TOLD_APART * different):
+        return (Remark("rows repeat", repeated=repeated, rows=rows),)
+    return _remark_on_neighbours(table, columns, data)
 
 
 def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data: LabelledData) -> Remarks:
     """By ranks less their mean in the class, since rows are often sorted by class; not of what they are sorted by."""
     codes = data.codes[: len(table)]
-    ranked, order = _centre_classes(rank_columns(table), codes), np.argsort(codes, kind="stable")
+    ranked, order = centre_rows(rank_columns(table).T, codes).T, np.argsort(codes, kind="stable")
     steps = np.diff(table[order], axis=0)[np.diff(codes[order]) == 0]
     is_sorted = (steps >= 0).all(axis=0) | (steps <= 0).all(axis=0)
     rare = [np.unique(column, return_counts=True)[1].max() > _MOST_EQUAL * len(column) for column in table.T]
@@ -76,11 +69,3 @@ def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data:
     place = int(columns[most])
     name = f"feature {place}" if data.columns is None else data.columns[place]
     return (Remark("neighbours alike", column=name, correlation=float(correlations[most])),)
-
-
-def _centre_classes(ranked: Floats, codes: NDArray[np.integer]) -> Doubles:
-    wide = ranked.astype(np.float64)
-    sums = np.zeros((int(codes.max()) + 1, wide.shape[1]))
-    np.add.at(sums, codes, wide)
-    wide -= (sums / np.maximum(np.bincount(codes), 1)[:, None])[codes]
-    return wide

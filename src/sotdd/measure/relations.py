@@ -65,8 +65,12 @@ class Pairs:
             yield [Score(pair, (PAIRS,), self._score(*pair)) for pair in self.of[start : start + _TOGETHER]]
 
     def _score(self, i: int, j: int) -> Doubles:
+        """(N,) a product of numbers; of two categories how much more often their values go together than by chance."""
         first, second = self._place(i, j)
-        return _compare_codes(first, second) if first.dtype == np.int64 else first * second
+        if first.dtype != np.int64:
+            return np.asarray(first * second)
+        counts, expected = _count_pairs(first, second)
+        return np.asarray(((counts - expected) / (expected + _SHRINK))[first, second])
 
     def _place(self, i: int, j: int) -> tuple[Any, Any]:
         """Two columns (N,) that can be compared: both as numbers, or both as codes if both are categories."""
@@ -91,14 +95,14 @@ def _list_paired(column: Column) -> Iterator[_Paired]:
     """A column as it is paired, unless it is constant or a label; and the mark of its gaps."""
     known = column.known
     if column.kind == "category":
-        counts = np.bincount(column.codes[known], minlength=len(column.values))
+        counts = np.bincount(column.values[known], minlength=len(column.texts))
         often = np.flatnonzero(counts >= _FEWEST_OF_VALUE)
         codes = np.full(max(len(counts), 1) + 1, len(often))  # all others, and gaps at the end, as one
         codes[often] = np.arange(len(often))
         if len(often) > 1:
-            yield column.name, codes[column.codes], column
+            yield column.name, codes[column.values], column
     elif column.kind == "number":
-        ranks = rank_column(column.numbers)
+        ranks = rank_column(column.values)
         if ranks.any():
             yield column.name, ranks, column
     gaps = (~known).astype(np.float64)
@@ -118,12 +122,6 @@ def _count_pairs(first: Codes, second: Codes) -> tuple[Doubles, Doubles]:
     shape = int(first.max()) + 1, int(second.max()) + 1
     counts = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
     return counts, np.outer(counts.sum(axis=1), counts.sum(axis=0)) / len(first)
-
-
-def _compare_codes(first: Codes, second: Codes) -> Doubles:
-    """(N,) how much more often the two values of a row go together than by chance, as a share of that."""
-    counts, expected = _count_pairs(first, second)
-    return np.asarray(((counts - expected) / (expected + _SHRINK))[first, second])
 
 
 def _find_association(first: Codes, second: Codes) -> float:
@@ -195,7 +193,7 @@ class Within:
 
     def _rank(self, rows: Any) -> Floats:  # noqa: ANN401  # an index of NumPy
         """(n, k) ranks of some rows among each other: their products have no tails, as those of normal scores have."""
-        return rank_columns(np.column_stack([one.numbers[rows] for _, one in self._columns]), is_normal=False)
+        return rank_columns(np.column_stack([one.values[rows] for _, one in self._columns]), is_normal=False)
 
     def _list_keys(self, code: int) -> list[tuple[int, ...]]:
         """The class, and the one or two columns that a score is of."""

@@ -166,7 +166,10 @@ class FeaturePool:
 
     @classmethod
     def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
-        """Scale the points, and sort them."""
+        """Scale the points, and sort every column.
+
+        Equal values come in an order of its own in every column: in one order, they would seem to go together.
+        """
         from sotdd.compute.cpu.rows import scale_rows
 
         rows = [np.concatenate([data.rows(block) for block in data.blocks()]) for data in datasets]
@@ -176,7 +179,17 @@ class FeaturePool:
         else:
             parts = [scale_rows(part, scaler, data.name) for part, data in zip(rows, datasets, strict=True)]
         points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
-        return cls(points, *sort_columns(np.ascontiguousarray(points.T), workers, seed))
+        values = np.ascontiguousarray(points.T)
+        order = np.empty(values.shape, np.int32)
+
+        def sort(part: slice) -> None:
+            for number in range(part.start, part.stop):
+                shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(len(points))
+                order[number] = shuffled[np.argsort(values[number][shuffled])]
+                values[number] = values[number][order[number]]
+
+        workers.each(sort, cut_range(len(values), _COLUMNS))
+        return cls(points, values, order)
 
     def match_columns(self, side: Marks, workers: Workers) -> Floats:
         """(d, N) what `own_gaps` says of two sides of this pool."""
@@ -226,20 +239,3 @@ def find_contributions(pool: FeaturePool, side: Marks, theta: Floats, p: float, 
     if not np.isfinite(table).all():
         raise SotddError(f"transport to the power p={p:g} overflows along single features: use a smaller p.")
     return table
-
-
-def sort_columns(columns: Floats, workers: Workers, seed: int) -> tuple[Floats, NDArray[np.int32]]:
-    """Each row (d, N) sorted, and where its values were.
-
-    Equal values come in an order of its own in every row: in one order, they would seem to go together.
-    """
-    values, order = np.empty_like(columns), np.empty(columns.shape, np.int32)
-
-    def work(part: slice) -> None:
-        for number in range(part.start, part.stop):
-            shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(columns.shape[1])
-            order[number] = shuffled[np.argsort(columns[number][shuffled])]
-            values[number] = columns[number][order[number]]
-
-    workers.each(work, cut_range(len(columns), _COLUMNS))
-    return values, order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,17 +41,12 @@ NO_BARS = Bars((), (), (), True)
 
 
 def describe_change(one: Column, aspects: Mapping[Aspect, float]) -> tuple[str, str]:
-    """What changed, and by how much: of the aspects that did, the clearest first, with their deviations."""
+    """What changed, and by how much: of the aspects that did, the clearest first, with their deviations.
+
+    Aspects that follow from others are left out.
+    """
     if not aspects:
         return "", say_mean(one) if one.is_number else "values too many or too few to tell apart"
-    said = [_SAY[aspect](one, value) for aspect, value in _choose_aspects(one, aspects)]
-    what = list(dict.fromkeys(word for word, _ in said))[:2]
-    details = list(dict.fromkeys(text for word, text in said if word in what))
-    return ", ".join(what), "; ".join(details[:3])
-
-
-def _choose_aspects(one: Column, aspects: Mapping[Aspect, float]) -> list[Aspect]:
-    """Those worth saying, of what follows from each other."""
     sizes = {aspect: size for (aspect, _), size in aspects.items()}
     most, ends = max(sizes.values()), {"low", "high"} & set(sizes)
     hidden = {"shape"} if sizes.get("shape", 0.0) < most else set()
@@ -61,95 +56,81 @@ def _choose_aspects(one: Column, aspects: Mapping[Aspect, float]) -> list[Aspect
         hidden.add("spread")
     if {"location", "spread"} <= set(sizes) and not _is_spread_apart(one):
         hidden.add("spread")
-    return [aspect for aspect in aspects if aspect[0] not in hidden]
+    if one.is_number and not all(map(len, one.sides)):  # a side without values has no place and no shape
+        hidden |= {"location", "spread", "shape"}
+    said = [_describe_aspect(one, *aspect) for aspect in aspects if aspect[0] not in hidden]
+    what = list(dict.fromkeys(word for word, _ in said))[:2]
+    details = list(dict.fromkeys(text for word, text in said if word in what))
+    return ", ".join(what), "; ".join(details[:3])
 
 
-def _say_spread(one: Column, value: float) -> tuple[str, str]:
-    """Standard deviations, or the range of most rows where few far values make deviations go the other way.
+def _describe_aspect(one: Column, aspect: str, value: float) -> tuple[str, str]:
+    """What one aspect of a column says, and by how much it changed.
 
+    Spreads are standard deviations, or the range of most rows where few far values make deviations go the other way.
     The word follows the numbers that stand beside it: a column in other units is narrower if its numbers are.
     """
-    unit = float(np.nanmax(np.abs(one.numbers))) or 1.0  # however large values are
-    first, second = (unit * float(np.nanstd(side / unit)) for side in one.split(one.numbers))
-    ranks = score_numbers(one.numbers.astype(np.float64), one.known)["spread"]
+    if aspect == "location":
+        return "moved", say_mean(one)
+    if aspect == "shape":
+        return "other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"
+    if aspect != "spread":
+        return _say_share(one, aspect, value)
+    unit = float(np.nanmax(np.abs(one.values))) or 1.0  # however large values are
+    first, second = (unit * float(np.std(side / unit)) for side in one.sides)
+    ranks = score_numbers(one.values.astype(np.float64), one.known)["spread"]
     if (second > first) == (one.split(ranks)[1].mean() > 0):
         return "wider" if second > first else "narrower", f"spread {' → '.join(_say_all((first, second)))}"
-    widths = [float(np.diff(np.nanquantile(side, (0.05, 0.95)))[0]) for side in one.split(one.numbers)]
+    widths = [float(np.diff(np.quantile(side, (0.05, 0.95)))[0]) for side in one.sides]
     return "wider" if widths[1] > widths[0] else "narrower", f"90 % within {_say_ranges(one, (0.05, 0.95))}"
 
 
 def _say_ranges(one: Column, levels: tuple[float, float]) -> str:
     """Between two quantiles, on both sides."""
-    ranges = [np.nanquantile(side, levels).tolist() for side in one.split(one.numbers)]
+    ranges = [np.quantile(side, levels).tolist() for side in one.sides]
     return " → ".join(" to ".join(_say_all(ends)) for ends in ranges)
 
 
 def _is_spread_apart(one: Column) -> bool:
     """Whether one side lies farther from its own median, by ranks: values that only moved lie farther out among all."""
-    sides = [np.abs(side - np.nanmedian(side)) for side in one.split(one.numbers.astype(np.float64))]
+    sides = [np.abs(side - np.nanmedian(side)) for side in one.split(one.values.astype(np.float64))]
     first, second = one.split(rank_column(np.concatenate(sides)))
     return abs(float(first.mean() - second.mean())) > _CLEARLY * math.sqrt(1 / len(first) + 1 / len(second))
 
 
-def _say_end(one: Column, value: float, aspect: str) -> tuple[str, str]:
-    """How many rows are at one end: values from there on."""
+def _say_share(one: Column, aspect: str, value: float) -> tuple[str, str]:
+    """How many rows have a gap, a value that may be new, gone or all there is, or values from there on."""
     first, second = one.share(one.mark(aspect, value))
-    word = f"{'more' if second > first else 'fewer'} {aspect} values"
-    where = "from" if aspect == "high" else "up to"
-    return word, f"{where} {say_number(value)}: {say_percent(first)} → {say_percent(second)} of rows"
-
-
-def _say_value(one: Column, value: float) -> tuple[str, str]:
-    """The share of rows with a value, which may be new, gone, or all that there is."""
-    first, second = one.share(one.mark("value", value))
+    word, shares = "more" if second > first else "fewer", f"{say_percent(first)} → {say_percent(second)}"
+    if aspect == "gaps":
+        return "no value left" if second == 1 else f"{word} gaps", f"gaps {shares}"
+    if aspect in ("low", "high"):
+        where = "from" if aspect == "high" else "up to"
+        return f"{word} {aspect} values", f"{where} {say_number(value)}: {shares} of rows"
     if one.is_number:
         word = "constant" if second == 1 else "stuck at one value" if second > 0.5 > 2 * first else "other shares"
-        return word, f"{say_number(value)} in {say_percent(first)} → {say_percent(second)} of rows"
+        return word, f"{say_number(value)} in {shares} of rows"
     noun = "class" if one.kind == "label" else "category"
     words = {"constant": second == 1, f"new {noun}": first == 0, f"{noun} gone": second == 0, "other shares": True}
-    word = next(word for word, fits in words.items() if fits)
-    return word, f"{show(one.values[int(value)], 30)!r} {say_percent(first)} → {say_percent(second)}"
-
-
-def _say_gaps(one: Column, value: float) -> tuple[str, str]:
-    first, second = one.share(~one.known)
-    word = "no value left" if second == 1 else "more gaps" if second > first else "fewer gaps"
-    return word, f"gaps {say_percent(first)} → {say_percent(second)}"
+    return next(word for word, fits in words.items() if fits), f"{show(one.texts[int(value)], 30)!r} {shares}"
 
 
 def say_farthest(one: Column) -> str:
     """The largest or smallest value of the second dataset, where it lies far beyond those of the first; or nothing."""
-    if not one.is_number:
+    if not one.is_number or not all(map(len, one.sides)):
         return ""
-    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(one.numbers)]
-    if not all(map(len, sides)):
-        return ""
-    (low, high), (least, most) = ((float(side.min()), float(side.max())) for side in sides)
+    (low, high), (least, most) = ((float(side.min()), float(side.max())) for side in one.sides)
     with np.errstate(over="ignore"):
         if most > high + 2 * (high - low):
             return f"largest value {say_number(most)} against {say_number(high)}"
         return f"smallest value {say_number(least)} against {say_number(low)}" if least < low - 2 * (high - low) else ""
 
 
-_SAY: dict[str, Callable[[Column, float], tuple[str, str]]] = {
-    "location": lambda one, value: ("moved", say_mean(one)),
-    "spread": _say_spread,
-    "shape": lambda one, value: ("other shape", f"middle half {_say_ranges(one, (0.25, 0.75))}"),
-    "commonest": _say_value,
-    "low": lambda one, value: _say_end(one, value, "low"),
-    "high": lambda one, value: _say_end(one, value, "high"),
-    "value": _say_value,
-    "gaps": _say_gaps,
-}
-
-
 def say_mean(one: Column) -> str:
     """Means on both sides; medians where means go the other way than ranks."""
-    sides = [side[~np.isnan(side)].astype(np.float64) for side in one.split(one.numbers)]
-    if not all(map(len, sides)):
+    if not all(map(len, one.sides)):
         return "no values to compare"
-    means = float(sides[0].mean()), float(sides[1].mean())
-    medians = float(np.median(sides[0])), float(np.median(sides[1]))
+    means, medians = ([float(measure(side)) for side in one.sides] for measure in (np.mean, np.median))
     against = (means[1] - means[0]) * (medians[1] - medians[0]) < 0
     name, ends = ("median", medians) if against else ("mean", means)
     return f"{name} {' → '.join(_say_all(ends))}"
@@ -183,16 +164,16 @@ def draw_bars(one: Column) -> Bars:
     """Shares of rows on both sides: by value where there are few, by range where there are many."""
     known = one.known
     if one.is_number:
-        distinct = np.unique(one.numbers[known])
+        distinct = np.unique(one.values[known])
         if len(distinct) > _MOST_BARS:
-            return _draw_histogram(one, one.numbers[known].astype(np.float64))
+            return _draw_histogram(one, one.values[known].astype(np.float64))
         said = _say_all(distinct.tolist() or [0.0])
-        marks = {name: one.numbers == value for name, value in zip(said, distinct.tolist(), strict=False)}
+        marks = {name: one.values == value for name, value in zip(said, distinct.tolist(), strict=False)}
     else:
-        codes, counts = np.unique(one.codes[known], return_counts=True)
+        codes, counts = np.unique(one.values[known], return_counts=True)
         most = codes[np.argsort(-counts, kind="stable")][:_MOST_BARS].tolist()
-        marks = {one.values[code]: one.codes == code for code in most}
-        rest = ~np.isin(one.codes, [*most, MISSING])
+        marks = {one.texts[code]: one.values == code for code in most}
+        rest = ~np.isin(one.values, [*most, MISSING])
         marks = {**marks, "other values": rest} if rest.any() else marks
     marks = marks if known.all() else {**marks, "missing": ~known}
     first, second = zip(*map(one.share, marks.values()), strict=True) if marks else ((), ())
@@ -205,7 +186,7 @@ def _draw_histogram(one: Column, numbers: Doubles) -> Bars:
     edges = np.linspace(low, high, _BARS + 1)
     first, second = (
         tuple((np.histogram(np.clip(side[~np.isnan(side)], low, high), edges)[0] / len(side)).tolist())
-        for side in one.split(one.numbers)
+        for side in one.split(one.values)
     )
     ends = _say_all(edges.tolist())
     return Bars(tuple(f"{a} to {b}" for a, b in pairwise(ends)), first, second, False)

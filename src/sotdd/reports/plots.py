@@ -19,7 +19,7 @@ from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.ranking import Ranking
 from sotdd.measure.changes import Changes
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.two_sample_result import TwoSampleTest
+from sotdd.measure.statistics import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 
 __all__ = [

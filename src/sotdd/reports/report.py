@@ -24,7 +24,7 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.explanation.call import explain
 from sotdd.measure.explanation.classes import are_too_many
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.two_sample_result import TwoSampleTest
+from sotdd.measure.statistics import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 from sotdd.reports.dataset_summary import DatasetSummary
 from sotdd.reports.page import Tone, refuse_page, say_recipe, say_scaling, shorten_names, write_page

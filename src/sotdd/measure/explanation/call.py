@@ -24,7 +24,7 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.comparison import DRAWING as TEST_DRAWING
-from sotdd.measure.comparison import compare_pair, split_seed
+from sotdd.measure.comparison import Permuting, compare_pair, split_seed
 from sotdd.measure.distance import ORDER, fit_named, fit_projections
 from sotdd.measure.explanation.classes import (
     ClassComparison,
@@ -37,7 +37,6 @@ from sotdd.measure.explanation.classes import (
     plan_pairs,
 )
 from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.permutations import Permuting
 from sotdd.measure.shares import share_changes
 from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.draws import Laws

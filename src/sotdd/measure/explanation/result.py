@@ -20,7 +20,7 @@ from sotdd.compute.distance import Distance
 from sotdd.measure.changes import Changes
 from sotdd.measure.explanation.classes import ClassComparison, ClassLine, Pair, find_same_names
 from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_explanation
-from sotdd.measure.two_sample_result import LEVEL, TwoSampleTest
+from sotdd.measure.statistics import LEVEL, TwoSampleTest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -138,7 +138,7 @@ def main() -> None:
 RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "floors": lambda part: floors(120 // part),
     "stability": lambda part: stability(10 // part),
-    "gates": lambda part: gates(300 // part),
+    "gates": lambda part: gates(200 // part),
     "tables": lambda part: tables(400 // part),
     "series": lambda part: series(16 // part),
     "run lengths": lambda part: run_lengths(16 // part),

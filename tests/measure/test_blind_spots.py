@@ -54,9 +54,9 @@ def test_what_projections_hardly_see_is_found(name):
     for seed in range(3):
         pair = CASES[name](np.random.default_rng(seed))
         names = "match" if name == "class shares" else "ignore"
-        found = sotdd.test(*pair, n_permutations=99, n_projections=16, label_names=names, device="cpu")
+        found = sotdd.test(*pair, n_permutations=199, n_projections=16, label_names=names, device="cpu")
         assert found.rejects(0.05)
-        assert found.aspects[name.partition(",")[0]].p_value == 0.01
+        assert found.aspects[name.partition(",")[0]].p_value <= 0.01
 
 
 def test_the_largest_differences_are_those_of_a_slow_count(rng):

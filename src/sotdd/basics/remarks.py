@@ -157,6 +157,7 @@ SENTENCES: dict[str, Callable[..., str]] = {
         + join_names([f"{column or 'a column without a name'} ({say_why(why)})" for column, why in columns.items()])
     ),
     "columns judged": _judged,
+    "nothing to exclude": lambda naming, columns: f"no column {join_names([*map(repr, columns)])} to leave out",
     "columns not in reference": lambda naming, columns: (
         f"left out, since the reference has none: {join_names(columns)}"
     ),

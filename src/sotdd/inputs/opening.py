@@ -20,7 +20,7 @@ from sotdd.basics.checks import check_name, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
-from sotdd.basics.text import say_count
+from sotdd.basics.text import join_names, say_count
 from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
 from sotdd.inputs.data import Dataset, LabelledData, Origin, Schema, Target
 from sotdd.inputs.features import take_rows
@@ -246,14 +246,22 @@ def open_all(
     datasets: Sequence[Dataset] | Mapping[str, Dataset], **reading: Unpack[ReadingSettings]
 ) -> list[LabelledData]:
     """Open several datasets under the names that `name_sources` gives them; columns are matched by name."""
-    opened = [open_dataset(source, name=name, **reading) for name, source in name_sources(datasets)]
-    return cut_alike(match_columns(opened))
+    return _open_together(name_sources(datasets), reading)
 
 
 def open_pair(a: Dataset, b: Dataset, **reading: Unpack[ReadingSettings]) -> list[LabelledData]:
     """Open two datasets, called a and b unless they have names of their own; columns are matched by name."""
-    sources = ((a, _own_name(a) or "a"), (b, _own_name(b) or "b"))
-    return cut_alike(match_columns([open_dataset(source, name=name, **reading) for source, name in sources]))
+    return _open_together([(_own_name(a) or "a", a), (_own_name(b) or "b", b)], reading)
+
+
+def _open_together(sources: Sequence[tuple[str, Any]], reading: ReadingSettings) -> list[LabelledData]:
+    """Open datasets that are compared; a column that is to be left out must be in one of them."""
+    opened = [open_dataset(source, name=name, **reading) for name, source in sources]
+    said = [one for data in opened for one in data.origin.remarks if one.kind == "nothing to exclude"]
+    nowhere = set.intersection(*({*one.facts["columns"]} for one in said)) if len(said) == len(opened) else ()
+    if nowhere:
+        raise SotddError(f"no dataset has a column {join_names(sorted(nowhere))} to leave out: check the name.")
+    return cut_alike(match_columns(opened))
 
 
 def name_sources(datasets: object, *kinds: type) -> list[tuple[str, Any]]:

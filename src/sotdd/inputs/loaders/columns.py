@@ -99,10 +99,12 @@ class Columns:
         groups = reading.groups if isinstance(reading.groups, str) else None
         wanted, known = _list_wanted(kinds, label, reading, name)
         alone = None if reading.schema is not None else _find_alone(kinds, wanted, reading, name)
+        absent = tuple(one for one in reading.exclude if one not in kinds and not _is_pattern(one))
+        remarks: tuple[Remark, ...] = (Remark("nothing to exclude", columns=absent),) if absent else ()
         unread = tuple(title for title in kinds if title not in wanted and title not in (label, groups))
         if alone is not None:
             rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
-            return cls(label, (Column(alone, "number"),), kinds[alone], rest, (), groups, unread)  # type: ignore[arg-type]  # one of these
+            return cls(label, (Column(alone, "number"),), kinds[alone], rest, remarks, groups, unread)  # type: ignore[arg-type]  # one of these
         values = dict(zip(look.schema.names, look.columns, strict=True))
         judged = {
             title: _judge(title, kinds[title], values.get(title), asked, reading, known.get(title, ()))
@@ -130,7 +132,7 @@ class Columns:
             for column in features
             if column.kind == "written number"
         }
-        remarks = (Remark("numbers in text", columns=written),) if written else ()
+        remarks += (Remark("numbers in text", columns=written),) if written else ()
         return cls(label, features, None, left_out, remarks, groups, unread)
 
     @property
@@ -261,7 +263,8 @@ def _list_wanted(
     if reading.schema is not None:
         others = [column for column in reading.schema.left_out if column in kinds and column not in (label, *by)]
         return {**dict.fromkeys(others, False), **dict.fromkeys(reading.schema.kinds, True)}, {}
-    excluded = {column for pattern in [*reading.exclude, *by] for column in _find_matches(pattern, kinds, name)}
+    left_out = [pattern for pattern in reading.exclude if pattern in kinds or _is_pattern(pattern)]
+    excluded = {column for pattern in [*left_out, *by] for column in _find_matches(pattern, kinds, name)}
     rest = [column for column in kinds if column != label and column not in excluded]
     if reading.features is None:
         if not rest:
@@ -290,9 +293,13 @@ def _list_wanted(
 
 def _find_matches(pattern: str, kinds: Mapping[str, str], name: str, of: str | None = None) -> list[str]:
     """The columns that a name or a pattern means; a name that is none of them is refused, and called ``of``."""
-    if pattern not in kinds and not any(letter in pattern for letter in "*?["):
+    if pattern not in kinds and not _is_pattern(pattern):
         raise _unknown_error(of or pattern, kinds, name)
     return [pattern] if pattern in kinds else [column for column in kinds if fnmatchcase(column, pattern)]
+
+
+def _is_pattern(name: str) -> bool:
+    return any(letter in name for letter in "*?[")
 
 
 def _unknown_error(pattern: str, kinds: Mapping[str, str], name: str, *others: str) -> SotddError:

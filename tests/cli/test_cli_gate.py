@@ -16,7 +16,8 @@ import sotdd
 from sotdd.drift.gate import append_lines, read_history
 
 FEW = ("--n-permutations", "39")
-MORE = ("--n-permutations", "99", "--n-projections", "200")
+ENOUGH = ("--n-permutations", "99")
+MORE = (*ENOUGH, "--n-projections", "200")
 
 
 @pytest.fixture
@@ -73,17 +74,17 @@ def test_nothing_is_judged_unseen(rng, files, run):
     judged = "judged 2 of 3 columns (left out: note, free text)"
     assert run("reference", "jan.csv", "-o", "jan.ref", "--label", "kind")[0] == 0
     for given in (["jan.ref"], ["jan.csv", "--label", "kind"]):
-        code, said, _ = run("check", *given, "feb.csv", *MORE, "-q")
+        code, said, _ = run("check", *given, "feb.csv", *ENOUGH, "-q")
         assert (code, said.splitlines()[1]) == (0, judged)
-        assert run("check", *given, "mar.csv", *MORE, "--log", "gate.log", "--report", "page.html")[0] == 1
+        assert run("check", *given, "mar.csv", *ENOUGH, "--log", "gate.log", "--report", "page.html")[0] == 1
         assert json.loads(Path("gate.log").read_text().splitlines()[-1])["columns"] == judged
         assert judged[1:] in Path("page.html").read_text()
-        told = json.loads(run("check", *given, "feb.csv", *MORE, "--json")[1])
+        told = json.loads(run("check", *given, "feb.csv", *ENOUGH, "--json")[1])
         assert told["columns"]["columns"] == ["age", "city"]
         assert told["columns"]["left_out"]["note"]["why"] == "free text"
-        code, _, errors = run("check", *given, "feb.csv", *MORE, "--require-all-columns")
+        code, _, errors = run("check", *given, "feb.csv", *ENOUGH, "--require-all-columns")
         assert (code, judged in errors) == (2, True)
-        code, _, errors = run("check", *given, "odd.csv", *MORE)
+        code, _, errors = run("check", *given, "odd.csv", *ENOUGH)
         assert (code, "'age'" in errors and "'old' in row 17" in errors) == (2, True)
 
 
@@ -139,12 +140,12 @@ def test_a_disaster_in_one_feature_never_passes(rng, tmp_path, monkeypatch, run,
 
 
 def test_test(files, run):
-    code, said, errors = run("test", "train.npz", "gone.npz", "--n-permutations", "99")
+    code, said, errors = run("test", "train.npz", "gone.npz", *ENOUGH)
     assert (code, errors) == (0, "")
     expected = sotdd.test("train.npz", "gone.npz", n_permutations=99)
     assert repr(expected) in said
-    assert "no difference was found" in run("test", "train.npz", "same.npz", "--n-permutations", "99")[1]
-    told = json.loads(run("test", "train.npz", "gone.npz", "--n-permutations", "99", "--json")[1])
+    assert "no difference was found" in run("test", "train.npz", "same.npz", *ENOUGH)[1]
+    told = json.loads(run("test", "train.npz", "gone.npz", *ENOUGH, "--json")[1])
     assert told == {"a": "train.npz", "b": "gone.npz", **json.loads(json.dumps(expected.to_dict()))}
     few = json.loads(run("test", "train.npz", "gone.npz", "--max-points", "50", "--json", *FEW)[1])
     assert few["n_points"] == [50, 50]
@@ -256,8 +257,8 @@ def test_classes_that_the_reference_does_not_have_are_named(reference, rng, run)
 
 def test_the_log_has_a_line_for_every_batch(reference, run, monkeypatch):
     os.rename("same.csv", 'a "day".csv')
-    run("check", reference, 'a "day".csv', "gone.csv", "missing.csv", "--n-permutations", "99", "--log", "gate.log", "-q")
-    run("check", reference, "again.csv", "--n-permutations", "99", "--log", "gate.log", "-q")
+    run("check", reference, 'a "day".csv', "gone.csv", "missing.csv", *ENOUGH, "--log", "gate.log", "-q")
+    run("check", reference, "again.csv", *ENOUGH, "--log", "gate.log", "-q")
     lines = [json.loads(line) for line in Path("gate.log").read_text(encoding="utf-8").splitlines()]
     assert [line["verdict"] for line in lines] == ["passed", "drift", "undecided", "passed"]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["date"]) for line in lines)
@@ -269,7 +270,7 @@ def test_the_log_has_a_line_for_every_batch(reference, run, monkeypatch):
     assert read_history(Path("gate.log"), "other.ref") == []
     os.mkdir("sub")  # the history goes on from another folder
     monkeypatch.chdir("sub")
-    run("check", "../train.ref", "../again.csv", "--log", "../gate.log", "--report", "page.html", "--n-permutations", "99")
+    run("check", "../train.ref", "../again.csv", "--log", "../gate.log", "--report", "page.html", *ENOUGH)
     assert "Over time" in Path("page.html").read_text(encoding="utf-8")
 
 

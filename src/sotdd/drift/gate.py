@@ -219,24 +219,23 @@ class Gate:
             return None
 
     def _describe(self, batch: LabelledData | Sketch, name: str) -> BatchVerdict:
-        """The verdict on a batch before it is measured: its table, and why it cannot be said that nothing drifted."""
-        found = BatchVerdict(name, n_points=batch.n_points)
-        if isinstance(batch, LabelledData):
-            judged, schema = (batch.judged, ()) if self.drift is None else self.drift.compare_schema(batch)
-            found = replace(found, judged=judged, schema=schema)
-        return replace(found, error=self._doubt(batch, found.judged))
+        """The verdict on a batch before it is measured: its table, and why it cannot be said that nothing drifted.
 
-    def _doubt(self, batch: LabelledData | Sketch, judged: Remark | None) -> str | None:
-        """Too few points, rows or columns to say that nothing has drifted; None if it can be said."""
+        That is for too few points, rows or columns.
+        """
+        found, doubts = BatchVerdict(name, n_points=batch.n_points), []
         for who, count in (("the reference", self.reference.n_points), ("the batch", batch.n_points)):
             if count < self.fewest:
-                return f"{who} has only {say_count(count, 'point')}: expected at least {self.fewest:,}."
-        if isinstance(batch, LabelledData) and batch.origin.rows_lost > _MOST_LOST * batch.origin.rows_read:
-            lost = f"{batch.origin.rows_lost:,} of {say_count(batch.origin.rows_read, 'row')}"
-            return f"{lost} lack a value or a label: too many to judge the batch."
-        if self.require_all_columns and judged is not None and judged.facts["left_out"]:
-            return f"{judged}: all columns are required."
-        return None
+                doubts.append(f"{who} has only {say_count(count, 'point')}: expected at least {self.fewest:,}.")
+        if isinstance(batch, LabelledData):
+            judged, schema = (batch.judged, ()) if self.drift is None else self.drift.compare_schema(batch)
+            found, origin = replace(found, judged=judged, schema=schema), batch.origin
+            if origin.rows_lost > _MOST_LOST * origin.rows_read:
+                lost = f"{origin.rows_lost:,} of {say_count(origin.rows_read, 'row')}"
+                doubts.append(f"{lost} lack a value or a label: too many to judge the batch.")
+            if self.require_all_columns and judged is not None and judged.facts["left_out"]:
+                doubts.append(f"{judged}: all columns are required.")
+        return replace(found, error=doubts[0] if doubts else None)
 
 
 def _judge_by_limit(measured: Distance | None, limit: float, far: str) -> Outcome:

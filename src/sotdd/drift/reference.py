@@ -296,11 +296,10 @@ class DriftReference(Received):
             target = self.data.origin.target
             labels = cut(data.origin.target.values, find_edges(target.values, target.bins)).take(None)
             data = replace(data, classes=labels.classes, codes=labels.codes)
-        if self.sketch is not None:
-            found = distance(self.sketch, data, p=self.p, device=device)
-        else:
-            how: dict[str, Any] = {"projections": self.projections, "estimator": "plain", "device": device}
-            found = distance(self.data, data, p=self.p, label_names="ignore", **how)
+        how: dict[str, Any] = {"p": self.p, "device": device}
+        if self.sketch is None:
+            how |= {"projections": self.projections, "estimator": "plain", "label_names": "ignore"}
+        found = distance(self.data if self.sketch is None else self.sketch, data, **how)
         return replace(found, remarks=self._remark_on(data))
 
     def find_changes(self, batch: Dataset, *, level: float = LEVEL) -> Changes:

@@ -65,28 +65,21 @@ class NamedClasses:
             raise SotddError(
                 "projections are given, which do not know names of classes: leave label_names='match' out."
             )
-        scale = settings.get("scale", "auto")
-        scaler = find_scaler(scale, data)
+        d, scaler = data[0].n_features, find_scaler(settings.get("scale", "auto"), data)
         unit = 1.0 if scaler is not None else find_scaler("pooled", data).scale  # type: ignore[union-attr]  # there is one
-        scaled, linear = data, scaler
-        if scaler is not None and scaler.arcsinh:  # features are weighed after that
-            scaled, linear = [_scale(part, scaler) for part in data], None
+        scaled, linear = data, scaler or Scaler(np.zeros(d), 1.0)
+        if linear.arcsinh:  # features are weighed after that
+            scaled, linear = [_scale(part, linear) for part in data], Scaler(np.zeros(d), 1.0)
         numbers = [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
         targets = len(numbers) == len(data)
         more: Sequence[NDArray[Any]] = numbers if targets else _names(data)
-        d, c = data[0].n_features, more[0].shape[1]
         centre = np.mean([every.mean(axis=0, dtype=np.float64) for every in more], axis=0)
         spread = find_scaler("features", [LabelledData.of(every) for every in more]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
-        whole = Scaler(
-            np.concatenate([np.zeros(d) if linear is None else linear.centre, centre]),
-            np.concatenate(
-                [
-                    (np.ones(d) if linear is None else linear.scales) / math.sqrt((d + c) / d),
-                    np.broadcast_to(spread / (math.sqrt(d + c) * float(unit)), c),
-                ]
-            ),
-            remarks=() if scaler is None else scaler.remarks,
-        )
+        c = len(centre)
+        f, r = math.sqrt((d + c) / d), math.sqrt(d + c)
+        scales = np.concatenate([linear.scales / f, np.broadcast_to(spread / (r * float(unit)), c)])
+        remarks = () if scaler is None else scaler.remarks
+        whole = Scaler(np.concatenate([linear.centre, centre]), scales, remarks=remarks)
         law = DRAWING.but(settings).find_label_law(scaler)  # cut as the features alone would be
         drawn = {**settings, "scale": whole, "label_law": law, "n_moments": None, "moments": None}
         there = [_with(part, columns) for part, columns in zip(scaled, more, strict=True)]

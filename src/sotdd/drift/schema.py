@@ -1,7 +1,7 @@
 """What changed in a table apart from how its values are distributed: its columns, and rows that are there twice.
 
 Everything is a remark, made of names and numbers. What may happen by chance in few rows, such as a rare value that does
-not occur, is no change: it is said only if its chance is below one in a thousand.
+not occur, is no change: it is reported only if its probability is below one in a thousand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import KINDS, LabelledData, LeftOut, remark_retyped
 from sotdd.measure.columns import Column
 
-# How often chance alone makes one of these findings, at most.
+# The largest probability of one of these findings where nothing changed.
 _CHANCE = 0.001
 # With fewer rows, columns that were left out say nothing by being constant or empty.
 _FEWEST = 10

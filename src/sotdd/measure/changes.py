@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sotdd.measure.comparison import Permutations
 
-# Rows of the table unless a number is asked for.
+# Rows of the table by default.
 MOST_SHOWN = 10
 
 # Columns that are written out as JSON.
@@ -55,7 +55,7 @@ class ColumnChange(Received):
     detail
         By how much, in its own units, such as "mean 40.1 → 60.3".
     p_value
-        How often chance makes *any* column differ so much.
+        The family-wise p-value: the probability that *any* column differs as much where nothing changed.
     bars
         What there is to draw.
     share, stderr
@@ -138,7 +138,7 @@ class Changes(Received):
     classes
         Classes that changed inside beyond chance, each with the column that shows it most; none if all of them did.
     level
-        How often chance alone may name a column; the same goes for pairs and for classes.
+        The probability of naming any column where nothing changed; the same for pairs and for classes.
     nearest
         The column, pair or class with the smallest p-value, whether or not it is beyond chance; None if none could be
         compared.
@@ -215,9 +215,9 @@ class Changes(Received):
     def say_where(self) -> str:
         """Where a difference lies, in a few words: what changed, or what comes nearest to it."""
         found = zip((self.changed, self.pairs, self.classes), _NOUNS, strict=True)
-        said = [say_count(len(some), *nouns) for some, nouns in found if some]
-        if said or self.nearest is None:
-            return f"{' and '.join(said)} changed" if said else ""
+        counts = [say_count(len(some), *nouns) for some, nouns in found if some]
+        if counts or self.nearest is None:
+            return f"{' and '.join(counts)} changed" if counts else ""
         return f"no single column, pair or class is beyond chance; {_say_nearest(self.nearest)}"
 
     def list_rows(
@@ -233,8 +233,8 @@ class Changes(Received):
     def say_rest(self, limit: int | None = MOST_SHOWN) -> list[str]:
         """What the table does not say: further columns, pairs and classes."""
         more = max(0, len(self.changed) - (limit or len(self)))
-        said = [f"… and {say_count(more, 'more column')} changed"] if more else []
-        return said + [str(one) for one in (*self.pairs[:limit], *self.classes[:limit])]
+        rest = [f"… and {say_count(more, 'more column')} changed"] if more else []
+        return rest + [str(one) for one in (*self.pairs[:limit], *self.classes[:limit])]
 
     def __repr__(self) -> str:
         """A table of the columns that changed; of pixels, how many of them."""
@@ -242,9 +242,9 @@ class Changes(Received):
         if changed and self.shape is None:
             return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
         what = "was tested by itself" if self.nearest is None else "changed beyond chance"
-        said = [f"{len(changed) or 'none'} of {every} {what}"]
+        count = f"{len(changed) or 'none'} of {every} {what}"
         near = [] if changed or self.pairs or self.classes or self.nearest is None else [_say_nearest(self.nearest)]
-        return "\n".join([*said, *near, *self.say_rest()])
+        return "\n".join([count, *near, *self.say_rest()])
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of pandas with a row for every column that was compared."""

@@ -37,7 +37,7 @@ _END = 1 / 32
 # Marks of at most this share of rows are rare.
 _RARE = 0.25
 
-# Of more values than this, nothing is looked at column by column.
+# Columns are not tested one by one in tables of more values than this.
 MOST_VALUES = 1 << 25
 
 # Colours of an image, at most.
@@ -120,7 +120,7 @@ class Column:
         return found
 
     def find_scores(self) -> dict[tuple[str, float], Doubles | Bools]:
-        """What is looked at, with the value that a mark is about, and the score of every row."""
+        """The score of every row, by aspect and by the value that a mark is about."""
         found: dict[tuple[str, float], Doubles | Bools] = {}
         if self.is_number:
             values = self.values.astype(np.float64)

@@ -76,7 +76,7 @@ _BATCH, _TOGETHER = 256, 32
 # Of many permutations these come first, and such a p-value ends the test: the others could change no verdict.
 _LOOKS = ((39, 0.5), (99, 0.2))
 
-# A larger dataset is sampled, unless another number is asked for.
+# Larger datasets are sampled by default.
 MOST_POINTS = 20_000
 
 
@@ -166,8 +166,8 @@ def test(
         beside the spread in every direction, points beyond three spreads brought that near; the largest difference
         of a single column, of a rare mark (a gap, a rare category, a flag), of how two columns go together, of how
         columns go together with the classes, and along the principal axes. Whatever stands out most counts, and every
-        permutation is judged in the same way, so that the level holds. Single columns are looked at in up to 33
-        million values. "distance": the distance alone.
+        permutation is judged in the same way, so that the level holds. Single columns are tested in tables of up
+        to 33 million values. "distance": the distance alone.
     label_names
         "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
         the same name are compared, and their shares, so that two classes that exchange their names differ.
@@ -220,7 +220,7 @@ def compare_pair(
 
     ``fit`` makes projections for the rows that are compared, and brings their columns in its order. Remarks are on
     rows that seem to depend on each other, unless others are given. Shares of columns are measured if any changed, or
-    in any case if they are asked for.
+    with ``with_shares`` in any case.
     """
     data, sampled = sample_datasets(pair, how.max_points, seed)
     enough = max(_ENOUGH, _ENOUGH_TIMES * min(part.n_points for part in data))
@@ -230,12 +230,12 @@ def compare_pair(
     near = [bring_near(part, recipe.scaler) for part in data]
     if remarks is None:
         remarks = tuple(remark.of(part.name) for part in pair for remark in remark_on_rows(part))
-    said = (*sampled, *thinned, *remarks, *remark_on_features(near, recipe))
+    all_remarks = (*sampled, *thinned, *remarks, *remark_on_features(near, recipe))
     columns = pool_columns(data) if how.statistic == "combined" else None
     with report_progress(progress, "Permuting") as report, choose_engine(device, near, recipe.n_projections) as engine:
         measured = Permutations(near, recipe, how, seed, engine, columns)
         found = measured.test(report)
-    found = replace(found, remarks=said, changes=find_changes(measured, how.level, found.rejects(how.level)))
+    found = replace(found, remarks=all_remarks, changes=find_changes(measured, how.level, found.rejects(how.level)))
     if any(one is not other for one, other in zip(near, data, strict=True)):
         found = replace(found, far=_find_farthest(columns or []))
     if found.changes.changed or with_shares:
@@ -289,9 +289,9 @@ class Permutations:
     Parameters
     ----------
     pair, projections, how, seed, engine
-        The two datasets, what they are seen through and how, and what permutations follow from.
+        The two datasets, what projects them and how, and the seed of the permutations.
     columns
-        The columns of both, if they are looked at one by one.
+        The columns of both, if they are tested one by one.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from sotdd.inputs.data import LabelledData
 from sotdd.measure.columns import rank_columns
 from sotdd.measure.statistics import centre_rows
 
-# Rows that are looked at, the first ones; and values in all.
+# The first rows that are checked, and values in all.
 _ROWS, _VALUES = 5000, 1 << 18
 
 # Rows repeat if this share of them do, and a single column tells this share of the others apart. Where columns have few
@@ -26,7 +26,7 @@ _FEW_GROUPS = 10
 # Where more rows than this share have one value, a few others beside each other say nothing.
 _MOST_EQUAL = 0.95
 
-# How often chance alone makes neighbours seem alike, in any column.
+# The level at which neighbours are called alike, over all columns.
 _LEVEL = 0.001
 
 

@@ -29,7 +29,7 @@ from sotdd.sketches.recipe import Given, Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 
-# The order of transport unless another is asked for.
+# The default order of transport.
 ORDER = 2.0
 
 # What changes the number that is measured, and so is refused where it cannot be chosen.
@@ -105,7 +105,7 @@ def distance(
         ``"table.csv::label=species"``, a torch or Hugging Face dataset: all that `open_dataset` opens.
         Features are any array of shape (n, ...) of real numbers; labels are any hashable values. The
         label sets need not have anything in common. Or a `Sketch`, or the path of one: the other side
-        is then seen through the same projections, and no setting that draws them is given.
+        is then projected by the same projections, and no setting that draws them is given.
     p
         The order of transport, any real number from 1.
     n_projections
@@ -133,7 +133,7 @@ def distance(
         do not draw polynomials cannot be, nor other laws of directions than `Sphere` and `Hadamard`.
     method
         "sotdd", or another distance: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd". These take the
-        settings and defaults that they have in `sotdd.peers`, and scale features only if told to.
+        settings and defaults that they have in `sotdd.peers`, and scale features only on request.
     rel_tol, max_projections
         Draw until the standard error is at most ``rel_tol`` of the value, or there are
         ``max_projections``. It first looks at the error after ``n_projections``, at most 512.
@@ -241,7 +241,7 @@ def measure_pairs(
 ) -> tuple[dict[tuple[int, int], Distance], Projections | Recipe | None]:
     """Distances of some pairs of sources, by their numbers, and what they were measured through; None for peers, names.
 
-    Where one of them is a sketch, all are seen through its projections; otherwise ``open_all`` opens them.
+    Where one of them is a sketch, all are projected by its projections; otherwise ``open_all`` opens them.
     """
     n_splits = SPLITS if check_flag(how.noise_floor, "noise_floor") else 0
     if not isinstance(how.method, str):
@@ -253,9 +253,9 @@ def measure_pairs(
             raise SotddError(
                 f"{sketch.name!r} is a sketch, which has no points for method {how.method!r}: give the data."
             )
-        asked = [*settings, *(name for name in how.list_chosen() if name not in ("p", "estimator"))]
-        if asked:
-            raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which has no points: leave that out.")
+        more = [*settings, *(name for name in how.list_chosen() if name not in ("p", "estimator"))]
+        if more:
+            raise SotddError(f"{', '.join(more)} cannot be chosen for a sketch, which has no points: leave that out.")
         shown: dict[str, Any] = {"device": how.device, "progress": how.progress}
         return compare_sketches(sources, pairs, how.p, estimator=how.estimator, **shown), sketch.through
     reading, settings = split_reading(settings)
@@ -308,7 +308,7 @@ def fit_projections(
     drawing: Drawing = DRAWING,
     weigh_points: bool = False,
 ) -> tuple[Projections, list[LabelledData]]:
-    """The given projections, or those drawn as asked, not both; and the datasets with columns in their order."""
+    """Explicit projections, or those drawn by the settings, not both; and the datasets with columns in their order."""
     if projections is None:
         recipe = drawing.but(settings).fit(data, tilt=estimator != "plain", weigh_points=weigh_points)
         return recipe, [recipe.align(part) for part in data]
@@ -333,10 +333,10 @@ def _measure_by_peer(
     if str(how.device) not in ("auto", "cpu"):
         raise SotddError(f"device is {how.device!r} but method {method!r} works on the processor only: leave it out.")
     known, order = find_settings(METHODS[method]), check_order(how.p)
-    asked = {**settings, "p": order} if order != ORDER or "p" in known else settings
-    unknown = [name for name in asked if name not in known]
+    requested = {**settings, "p": order} if order != ORDER or "p" in known else settings
+    unknown = [name for name in requested if name not in known]
     unknown += [name for name in how.list_chosen() if name not in ("p", "method")]
     if unknown:
         raise SotddError(f"method {method!r} has no setting {', '.join(unknown)}: it takes {', '.join(known)}.")
     with report_progress(how.progress, f"Measuring by {method}") as report:
-        return METHODS[method](data, pairs, report, **asked)
+        return METHODS[method](data, pairs, report, **requested)

@@ -125,7 +125,7 @@ def _count_pairs(first: Codes, second: Codes) -> tuple[Doubles, Doubles]:
 
 
 def _find_association(first: Codes, second: Codes) -> float:
-    """Cramér's V of two categories, less what chance gives."""
+    """Cramér's V of two categories, less its expected value under independence."""
     counts, expected = _count_pairs(first, second)
     square = float(np.sum((counts - expected) ** 2 / np.where(expected > 0, expected, 1)))
     few, chance = min(counts.shape) - 1, (counts.shape[0] - 1) * (counts.shape[1] - 1)
@@ -153,7 +153,7 @@ class Within:
 
     The strength of a relation is the sum of squared class means in their standard errors, less half of the classes, and
     the root of it: that has about the same variance whatever the strength. It is the same whatever classes are called,
-    so it counts; single classes are looked at for their names, and count only where these do.
+    so it counts; single classes are compared by name, and count only where names do.
     """
 
     def __init__(self, columns: Sequence[Column], codes: Indices, with_names: bool) -> None:

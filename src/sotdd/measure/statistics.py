@@ -39,7 +39,7 @@ Measure: TypeAlias = Callable[[NDArray[Any]], Doubles]
 LabelNames: TypeAlias = Literal["ignore", "match"]
 Statistic: TypeAlias = Literal["combined", "distance"]
 
-# The level that decides, and at which columns are named, unless another is asked for.
+# The default level, which decides and at which columns are named.
 LEVEL = 0.05
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
@@ -88,10 +88,10 @@ def balance_costs(costs: Doubles) -> Doubles:
     their mean over all splits, they count more than the others still, but leave them a say.
     """
     usual = np.sqrt(np.mean(costs, axis=1))  # (L,)
-    told = usual > 0  # under the others all points lie together
-    if not told.any():
+    varies = usual > 0  # under the others all points lie together
+    if not varies.any():
         return np.zeros(costs.shape[1])
-    return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
+    return np.asarray(np.mean(costs[varies] / usual[varies, None], axis=0) / np.mean(usual[varies]))
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _whiten(points: Doubles, reference: Doubles, ridge: float) -> Doubles:
 
 @dataclass(frozen=True, eq=False)
 class TwoSampleTest(Received):
-    """Whether two datasets may come from one source, judged against distances that chance gives.
+    """Whether two datasets may come from one source, judged by permutations.
 
     Attributes
     ----------
@@ -241,12 +241,12 @@ class TwoSampleTest(Received):
         The distance between the two, by the projections of the test: what `sotdd.distance` gives for
         them with ``estimator="plain"``, not with its default.
     null_distances
-        Distances that chance gave: of permuted data, or of batches of a reference.
+        Distances of permuted data: the null distribution.
     statistic
         What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
         own standard deviations; "distance": the distance itself.
     null
-        The statistic of what chance gave.
+        The statistic of every permutation.
     judged_by
         Which statistic it is.
     p
@@ -298,7 +298,7 @@ class TwoSampleTest(Received):
 
     @property
     def p_value(self) -> float:
-        """How often chance goes as far, the data themselves counted as one of its outcomes."""
+        """The share of permutations that go as far, the data themselves counted as one of them."""
         reached = int(np.count_nonzero(reaches(self.null, self.statistic)))
         return (1 + reached) / (1 + len(self.null))
 
@@ -318,18 +318,18 @@ class TwoSampleTest(Received):
 
     @property
     def effect_size(self) -> float:
-        """How many standard deviations of chance the statistic lies above its mean; NaN where chance has none."""
+        """How many standard deviations the statistic lies above the mean of the null; NaN where that does not vary."""
         deviation = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
         return (self.statistic - float(np.mean(self.null))) / deviation if deviation > 0 else math.nan
 
     @property
     def ratio(self) -> float:
-        """The distance in units of the noise floor, the root of the mean W_p^p of chance; NaN if that is 0."""
+        """The distance in units of the noise floor, the root of the mean W_p^p under the null; NaN if that is 0."""
         floor = float(find_distances(self.null_distances[:, None] ** self.p, self.p)[0])
         return self.distance / floor if floor > 0 else math.nan
 
     def quantiles(self, levels: Iterable[float] = _QUANTILES) -> dict[float, float]:
-        """Quantiles of the distances that chance gave, at levels from 0 to 1."""
+        """Quantiles of the null distances, at levels from 0 to 1."""
         return {level: float(np.quantile(self.null_distances, level)) for level in levels}
 
     def rejects(self, level: float = 0.05) -> bool:
@@ -337,11 +337,11 @@ class TwoSampleTest(Received):
         return self.p_value <= check_level(level, such_as=0.05)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what chance gives and where the data lie in it; returns matplotlib's axes."""
+        """Draw the null distribution and where the data lie in it; returns matplotlib's axes."""
         return picture("test")(self, ax)
 
     def __repr__(self) -> str:
-        """The p-value, the distance beside what chance gives, and how many draws it rests on."""
+        """The p-value, the distance beside its null distribution, and how many permutations there were."""
         low, high = self.quantiles((0.05, 0.95)).values()
         why = f", {self.say_why()}" if self.verdict is Verdict.DRIFT else ""
         return (
@@ -350,7 +350,7 @@ class TwoSampleTest(Received):
         ) + "".join(f"; {remark}" for remark in self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; distances by chance as quantiles."""
+        """Everything as JSON values; null distances as quantiles."""
         names = ("p_value", "distance", "statistic", "judged_by", "p", "n_projections", "fingerprint")
         result: dict[str, Any] = {name: getattr(self, name) for name in names} | {
             "verdict": self.verdict.value,

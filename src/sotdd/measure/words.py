@@ -14,7 +14,7 @@ from sotdd.inputs.data import MISSING
 from sotdd.measure.columns import Column, rank_column, score_numbers
 from sotdd.measure.scores import Doubles
 
-# What of a column is looked at, and the value or code that it is about.
+# An aspect of a column, such as its location, and the value or code that it is about.
 Aspect = tuple[str, float]
 
 # Standard errors between spreads of a column that also moved.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
 from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.slices import slice_datasets
 from sotdd.sketches.histograms import Histograms, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES as KEPT
 from sotdd.sketches.quantiles import Levels
@@ -37,7 +38,7 @@ def speed(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> list[
 
     def only_see() -> None:
         with CpuEngine() as engine:
-            for _ in engine.walk(known, projections):
+            for _ in slice_datasets(known, projections, engine):
                 pass
 
     seen, sketched = turn_by_turn(only_see, lambda: [sotdd.sketch(data, projections) for data in known], turns=turns)

@@ -42,6 +42,17 @@ def rng():
     return np.random.default_rng(0)
 
 
+@pytest.fixture(params=["cpu", "torch", "numpy"])
+def device(request, monkeypatch):
+    """A ``device`` for calls, one for each engine; that of torch stands in for the usual one of the processor."""
+    if request.param == "torch":
+        pytest.importorskip("torch")
+        from sotdd.compute.torch.engine import TorchEngine
+
+        monkeypatch.setattr("sotdd.compute.cpu.engine.CpuEngine", lambda _threads=None: TorchEngine("cpu"))
+    return "numpy" if request.param == "numpy" else "cpu"
+
+
 @pytest.fixture
 def run(capsys, monkeypatch):
     """The command line in this process: exit code, output, errors."""

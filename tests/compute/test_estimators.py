@@ -8,12 +8,13 @@ import pytest
 
 import sotdd
 from laws import Medians
+from sotdd.compute.class_moments import MomentAccumulator, _mean_power, control_pairs
 from sotdd.compute.comparison import PairCosts
-from sotdd.compute.controls import CollectControls, ControlSides, _mean_power
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.estimators import FEWEST_FITTED, Controls, estimates
+from sotdd.compute.estimators import FEWEST_FITTED, ControlVariates, estimates
 from sotdd.compute.kernels import moments as control_kernels
-from sotdd.compute.run import run
+from sotdd.compute.numpy_engine import NumpyEngine
+from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_pair
 from sotdd.projections import Tilted
 from sotdd.projections.draws import count_orders
@@ -69,20 +70,19 @@ def test_class_moments_against_slow_code(rng, cut):
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
-@pytest.mark.parametrize("kind", [CpuEngine, torch_engine.TorchEngine])
-def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
+@pytest.mark.parametrize("engine", [CpuEngine, lambda: torch_engine.TorchEngine("cpu"), NumpyEngine])
+def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, engine):
     """Its mean and variance are those of the placed points, whatever the polynomial."""
     data = open_pair(*pair)
     recipe = sotdd.Projections.fit(data, n_projections=64, moments=sotdd.projections.UniformOrders(8))
-    engine = CpuEngine() if kind is CpuEngine else kind("cpu")
-    with engine as active:
-        view = next(active.walk(data, recipe, moments=True, draws=1))
-        places = [active.collect([found]) for found in view.places]
-    for found in places:
-        found[:, 1] = 0.0  # a further draw of nothing has a cost of zero
+    with engine() as active:
+        slices = next(slice_datasets(data, recipe, active, class_moments=True))
+        moments = [active.collect([found]) for found in slices.gaussian_moments]
+    for found in moments:
+        found[:, 1:] = 0.0  # further samples of nothing have a cost of zero
     out = np.empty((64, 3))
-    control_kernels.gaussian_gaps(*places, float(p), out)
-    first, second = (np.asarray(rows).astype(np.float64) for rows in view.rows)
+    control_kernels.gaussian_gaps(*moments, float(p), out)
+    first, second = (np.asarray(rows).astype(np.float64) for rows in slices.rows)
     gaps, roots = first.mean(axis=1) - second.mean(axis=1), first.std(axis=1) - second.std(axis=1)
     np.testing.assert_allclose(out[:, 0], (gaps**2 + roots**2) ** (p / 2), rtol=1e-3, atol=1e-7)
     np.testing.assert_allclose(out[:, 1], np.abs(gaps) ** p, rtol=1e-3, atol=1e-7)
@@ -118,10 +118,12 @@ def test_every_control_has_mean_zero(pair):
     data = open_pair(*pair)
     recipe = sotdd.Projections.fit(data, n_projections=20_000, tilt=True)
     with CpuEngine() as active:
-        controls, costs = CollectControls(recipe, active), PairCosts([(0, 1)], 2.0, active)
-        run(data, recipe, active, [controls, costs])
+        moments, costs = MomentAccumulator(recipe), PairCosts([(0, 1)], 2.0)
+        for slices in slice_datasets(data, recipe, active, class_moments=True):
+            moments.add(slices)
+            costs.add(slices)
         costs.collect()
-    columns = ControlSides(controls.collect(), costs.importance).control([(0, 1)], 2.0)[0].columns
+    columns = control_pairs(moments.result(), costs.importance, [(0, 1)], 2.0)[0].columns
     errors = columns.std(axis=0) / math.sqrt(len(columns))
     assert columns.shape[1] == 3 + 2 + 2 * 4
     assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)
@@ -133,7 +135,7 @@ def test_coefficients_are_never_fitted_to_the_costs_they_correct(rng):
     for _ in range(200):
         columns = rng.normal(size=(FEWEST_FITTED, 12))
         costs = 1 + (columns**2).sum(axis=1) * columns[:, 0]  # a nonlinear dependence biases an ordinary fit
-        found.extend(estimates(costs[None], [Controls(columns, labels=False, directions=True)]))
+        found.extend(estimates(costs[None], [ControlVariates(columns, labels=False, directions=True)]))
     means = np.array([one.unit * one.mean for one in found])
     assert abs(means.mean() - 1) < 4 * means.std() / math.sqrt(200)
 

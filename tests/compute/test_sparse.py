@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import sotdd
 from laws import Circles
 from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.slices import slice_datasets
 
 
 def drawn(rng, shape, density, sampler):
@@ -91,9 +92,9 @@ def test_laws_of_ones_own_and_the_torch_engine(rng):
     data = [sotdd.open_dataset(side) for side in pair]
     projections = sotdd.Projections.fit(data, n_projections=64)
     with CpuEngine() as engine:
-        ours = [view.rows[1].copy() for view in engine.walk(data, projections)]
+        ours = [slices.rows[1].copy() for slices in slice_datasets(data, projections, engine)]
     with TorchEngine("cpu") as engine:
-        theirs = [np.asarray(view.rows[1]).copy() for view in engine.walk(data, projections)]
+        theirs = [np.asarray(slices.rows[1]).copy() for slices in slice_datasets(data, projections, engine)]
     np.testing.assert_allclose(np.concatenate(ours), np.concatenate(theirs), rtol=1e-3, atol=1e-4)
 
 

@@ -9,8 +9,9 @@ import reference
 import sotdd
 from laws import Circles, Medians
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.resampling import Plan, Resample, pool_codes
-from sotdd.compute.run import run
+from sotdd.compute.numpy_engine import NumpyEngine
+from sotdd.compute.resampling import Plan, Resampling, pool_codes
+from sotdd.compute.slices import ProjectedPoints, project_datasets, slice_datasets
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import LabelledData
@@ -20,6 +21,7 @@ ENGINES = {
     "cpu, one thread, small chunks": lambda: CpuEngine(threads=1, chunk=64),
     "torch": lambda: TorchEngine("cpu"),
     "torch, small chunks": lambda: TorchEngine("cpu", chunk=64),
+    "numpy": NumpyEngine,
 }
 
 
@@ -37,9 +39,10 @@ def plan_pair(data, count, seed, p=2.0, *, actual=False):
 
 def costs(engine, data, projections, plan):
     with engine as active:
-        resample = Resample([plan], active, projections.n_projections)
-        run(data, projections, active, [resample])
-        return resample.costs()[0][:, :, 0]
+        resampling = Resampling([plan])
+        for slices in slice_datasets(data, projections, active, unsorted=plan.n_projections):
+            resampling.add(slices)
+        return resampling.result()[0][:, :, 0]
 
 
 def brute_force(a, b, plan, splits, drawn, p):
@@ -69,7 +72,7 @@ def find_means(values, cells):
 
 @pytest.mark.parametrize(
     ("engine", "labels", "n_cells"),
-    [("cpu", True, 60), ("cpu", False, 60), ("cpu", False, None), ("torch", False, None)],
+    [("cpu", True, 60), ("cpu", False, 60), ("cpu", False, None), ("torch", False, None), ("numpy", False, None)],
 )
 def test_large_pools_are_compared_in_cells(rng, engine, labels, n_cells):
     """Against sides of points that are brought to the middle of their cell; those of equal value are in one cell."""
@@ -78,8 +81,9 @@ def test_large_pools_are_compared_in_cells(rng, engine, labels, n_cells):
     projections = sotdd.Projections.from_arrays(**reference.draw(rng, 3, 2))
     plan = replace(plan_pair(data, 3, 0), orders=(1.0, 2.0), n_cells=n_cells, labels=labels)
     with ENGINES[engine]() as active:
-        resample = Resample([plan], active, 3)
-        run(data, projections, active, [resample])
+        resampling = Resampling([plan])
+        for points in project_datasets(data, projections, active):
+            resampling.add_points(ProjectedPoints.pool(points))
     block, codes = projections.draw(0, 3), plan.codes if labels else np.zeros(2200, int)
     t = block.features.theta.astype(np.float32) @ x.T.astype(np.float32)
     for line, number in np.ndindex(3, 3):
@@ -96,7 +100,7 @@ def test_large_pools_are_compared_in_cells(rng, engine, labels, n_cells):
             for side in plan.draw(number)
         ]
         expected = [reference.wasserstein(*sides, p) for p in (1, 2)]
-        np.testing.assert_allclose(resample.costs()[0][line, number], expected, rtol=1e-4)
+        np.testing.assert_allclose(resampling.result()[0][line, number], expected, rtol=1e-4)
 
 
 def test_any_label_law_and_any_law_of_directions(rng, pair):
@@ -116,7 +120,7 @@ def test_any_label_law_and_any_law_of_directions(rng, pair):
         [reference.wasserstein(*(place(line, side.index) for side in plan.draw(number)), 2) for number in range(4)]
         for line in range(70)
     ]
-    for name in ("cpu", "torch"):
+    for name in ("cpu", "torch", "numpy"):
         np.testing.assert_allclose(costs(ENGINES[name](), data, projections, plan), expected, rtol=1e-4)
 
 

@@ -12,11 +12,12 @@ import torch
 import sotdd
 from laws import Circles, Medians
 from sotdd import LabelledData
-from sotdd.compute import run as protocol
+from sotdd.compute import engine as protocol
 from sotdd.compute.comparison import compare
-from sotdd.compute.cpu import rows as cpu_rows
+from sotdd.compute.cpu import loaded as cpu_loaded
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.engine import ByClass
+from sotdd.compute.numpy_engine import NumpyEngine
+from sotdd.compute.slices import slice_datasets
 from sotdd.compute.torch import fused, upload
 from sotdd.compute.torch import rows as torch_verbs
 from sotdd.compute.torch.engine import TorchEngine
@@ -35,13 +36,15 @@ def pair(rng):
 
 
 def both(datasets, device, p=2, chunk=None, **settings):
-    """The same comparison by both engines."""
+    """The same comparison by the engine for processors and by torch; that in plain NumPy says the same."""
     projections = sotdd.Projections.fit(datasets, n_projections=200, **settings)
     pairs = [(0, 1)]
-    return [
+    defined, ours, theirs = (
         compare(datasets, pairs, projections, p, engine=engine)[0, 1].per_projection
-        for engine in (CpuEngine(), TorchEngine(device, chunk=chunk))
-    ]
+        for engine in (NumpyEngine(), CpuEngine(), TorchEngine(device, chunk=chunk))
+    )
+    np.testing.assert_allclose(ours, defined, rtol=1e-4)
+    return ours, theirs
 
 
 SETTINGS = {
@@ -165,13 +168,13 @@ def test_tensors_of_any_dtype(device, dtype):
 @pytest.mark.parametrize("scale", [None, "pooled", "features", "arcsinh"])
 def test_means_over_points_agree(pair, scale, at_a_time, monkeypatch):
     monkeypatch.setattr(opened_data, "_CLASS_BYTES", 8 * 4 * at_a_time)  # features of the first dataset
-    monkeypatch.setattr(cpu_rows, "_SHARE_BYTES", 8 * 4 * 20 * at_a_time)  # shares of both
+    monkeypatch.setattr(cpu_loaded, "_SHARE_BYTES", 8 * 4 * 20 * at_a_time)  # shares of both
     recipe = sotdd.Projections.fit(pair, scale=scale, n_projections=64)
     scaler, found = recipe.scaler, []
-    for engine in (CpuEngine(), TorchEngine("cpu")):
+    for engine in (CpuEngine(), TorchEngine("cpu"), NumpyEngine()):
         with engine:
-            seen = next(engine.walk(pair, recipe, moments=True))
-            found.append([engine.collect([means]) for means in seen.means])
+            slices = next(slice_datasets(pair, recipe, engine, class_moments=True))
+            found.append([engine.collect([norms]) for norms in slices.point_norms])
     for number, data in enumerate(pair):
         points = data.rows(slice(None)) if scaler is None else scaler.apply(data.rows(slice(None)))
         squares = np.sum(points**2, axis=1)
@@ -187,16 +190,17 @@ def test_means_over_points_agree(pair, scale, at_a_time, monkeypatch):
 def test_rows_by_class_agree(pair, label_law):
     projections = sotdd.Projections.fit(pair, n_projections=200, label_law=label_law, label_directions="own")
     by_engine = {}
-    for engine in (CpuEngine(chunk=64), TorchEngine("cpu", chunk=64)):
+    for engine in (CpuEngine(chunk=64), TorchEngine("cpu", chunk=64), NumpyEngine()):
         with engine as active:
-            views = [
-                [np.asarray(rows).copy() for rows in view.rows]
-                for view in active.walk([ByClass(data) for data in pair], projections)
+            chunks = [
+                [np.asarray(rows).copy() for rows in slices.rows]
+                for slices in slice_datasets(pair, projections, active, by_class=(0, 1))
             ]
-        by_engine[type(engine)] = [np.concatenate(parts) for parts in zip(*views, strict=True)]
-    for data, ours, theirs in zip(pair, by_engine[CpuEngine], by_engine[TorchEngine], strict=True):
-        assert ours.shape == theirs.shape == (200, data.n_points)
-        np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-3)
+        by_engine[type(engine)] = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+    for data, ours, *others in zip(pair, *by_engine.values(), strict=True):
+        assert ours.shape == (200, data.n_points)
+        for theirs in others:
+            np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-3)
         edges = data.offsets
         for first, last in pairwise(edges):
             assert (np.diff(ours[:, first:last], axis=1) >= 0).all(), "each class is sorted on its own"
@@ -250,14 +254,15 @@ def test_overflow_is_told(device):
     data = [LabelledData.of(x, "a"), LabelledData.of(x, "b")]
     projections = sotdd.Projections.fit(data, scale=None)
     said = []
-    for engine in (CpuEngine(), TorchEngine(device)):
+    for engine in (CpuEngine(), TorchEngine(device), NumpyEngine()):
         with pytest.raises(sotdd.SotddError, match="class moments of dataset 'a' overflow") as caught:
             compare(data, [(0, 1)], projections, 2, engine=engine)
         said.append(str(caught.value))
-    assert said[0] == said[1]
+    assert said == said[:1] * 3
     huge = [LabelledData.of(x * 1e290, "a")] * 2
-    with pytest.raises(sotdd.SotddError, match="too large for float32"):
-        compare(huge, [(0, 1)], sotdd.Projections.fit(huge, scale=None), 2, engine=TorchEngine(device))
+    for engine in (CpuEngine(), TorchEngine(device), NumpyEngine()):
+        with pytest.raises(sotdd.SotddError, match="too large for float32"):
+            compare(huge, [(0, 1)], sotdd.Projections.fit(huge, scale=None), 2, engine=engine)
 
 
 def test_devices_are_checked(pair):
@@ -278,12 +283,9 @@ def test_without_torch_it_says_what_to_install(pair, monkeypatch):
 
 
 def test_auto_takes_a_gpu_for_much_work(pair, monkeypatch):
-    asked = []
     monkeypatch.setattr(protocol, "_has_gpu", lambda: True)
-    monkeypatch.setattr(protocol, "_torch_engine", asked.append)
-    protocol.choose_engine("auto", pair, 10**8)
+    assert protocol._choose_device(pair, 10**8) == "cuda"
     assert isinstance(protocol.choose_engine("auto", pair, 100), CpuEngine)
-    assert asked == ["cuda"]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
@@ -291,7 +293,7 @@ def test_torch_is_not_loaded_where_there_is_no_gpu():
     code = """if True:
         import sys, numpy as np
         from sotdd import LabelledData
-        from sotdd.compute.run import choose_engine
+        from sotdd.compute.engine import choose_engine
         choose_engine("auto", [LabelledData.of(np.zeros((9, 9)))], 10**15)
         print("torch" in sys.modules)
     """

@@ -13,7 +13,7 @@ from benchmarks.ordinary import flipped, halves, ordinary_pairs, standardised, t
 
 import reference
 import sotdd
-from sotdd.compute.estimators import Controls, estimates, tail_indices
+from sotdd.compute.estimators import ControlVariates, estimates, tail_indices
 
 NAMES = list(ordinary_pairs())
 
@@ -32,14 +32,14 @@ def long_plain_run(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_projection_is_what_brute_force_says(name):
+def test_every_projection_is_what_brute_force_says(name, device):
     """Through drawn projections, scaled and cut: the definition in float64, from the points themselves."""
     a, b = grid()[name]
     projections = sotdd.Projections.fit([a, b], n_projections=8, seed=3)
     block = projections.draw(0, 8)
     sides = [((x - projections.scaler.centre) / projections.scaler.scale, y) for x, y in (a, b)]
     expected = reference.cut_per_projection(*sides, block.features.theta, block.terms, cut=5.0)
-    found = sotdd.distance(a, b, projections=projections).per_projection
+    found = sotdd.distance(a, b, projections=projections, device=device).per_projection
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-6 * expected.max())
 
 
@@ -123,7 +123,9 @@ def test_nothing_is_cut_where_features_are_not_scaled(rng):
 
 
 def estimate(costs, columns=None, *, fitted=False):
-    return estimates(costs[None], [None if columns is None else Controls(columns, labels=True, directions=fitted)])[0]
+    return estimates(
+        costs[None], [None if columns is None else ControlVariates(columns, labels=True, directions=fitted)]
+    )[0]
 
 
 def test_controls_that_disagree_with_their_projections_are_left_out(rng):

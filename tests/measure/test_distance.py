@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -16,14 +16,14 @@ import sotdd
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("pair", ["01", "02", "12"])
-def test_authors_linear_projections(authors, p, pair):
+def test_authors_linear_projections(authors, p, pair, device):
     known = authors("sotdd_linear")
     projections = sotdd.Projections.from_arrays(theta=known["theta"], psi=known["psi"], orders=known["orders"])
     i, j = pair
     a, b = ((known[f"X{k}"], known[f"y{k}"]) for k in (i, j))
-    result = sotdd.distance(a, b, p=p, projections=projections)
+    result = sotdd.distance(a, b, p=p, projections=projections, device=device)
     np.testing.assert_allclose(result.per_projection ** (1 / p), known[f"w_p{p}_{pair}"], rtol=1e-4)
-    letter = sotdd.paper(a, b, p=p, projections=projections)
+    letter = sotdd.paper(a, b, p=p, projections=projections, device=device)
     assert letter.value**p == pytest.approx(np.mean(known[f"w_p{p}_{pair}"] ** p), rel=1e-4)
 
 
@@ -48,11 +48,11 @@ def comparison(draw):
 
 
 @given(datasets=comparison(), p=st.sampled_from([1, 1.5, 2, 3, 4.25]), seed=st.integers(0, 999), own=st.booleans())
-@settings(max_examples=80)
-def test_brute_force_in_float64(datasets, p, seed, own):
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_brute_force_in_float64(device, datasets, p, seed, own):
     a, b = datasets
     drawn = reference.draw(np.random.default_rng(seed), 5, a[0].shape[1], own=own)
-    result = sotdd.distance(a, b, p=p, projections=sotdd.Projections.from_arrays(**drawn))
+    result = sotdd.distance(a, b, p=p, projections=sotdd.Projections.from_arrays(**drawn), device=device)
     expected = reference.per_projection(a, b, p=p, **drawn)
     # What float32 can tell apart: values here reach about 100.
     np.testing.assert_allclose(result.per_projection ** (1 / p), expected ** (1 / p), rtol=2e-4, atol=4e-5)
@@ -60,25 +60,25 @@ def test_brute_force_in_float64(datasets, p, seed, own):
 
 
 @pytest.mark.parametrize(("n", "m"), [(1100, 1100), (1100, 1500), (1, 1024)])
-def test_brute_force_where_rows_are_sorted_by_digits(rng, n, m):
+def test_brute_force_where_rows_are_sorted_by_digits(rng, n, m, device):
     a = rng.normal(size=(n, 6)), rng.integers(0, 7, size=n)
     b = rng.normal(0.3, 2, size=(m, 6)), rng.integers(3, 9, size=m)
     drawn = reference.draw(rng, 2, 6)
-    result = sotdd.distance(a, b, projections=sotdd.Projections.from_arrays(**drawn))
+    result = sotdd.distance(a, b, projections=sotdd.Projections.from_arrays(**drawn), device=device)
     np.testing.assert_allclose(result.per_projection, reference.per_projection(a, b, p=2, **drawn), rtol=1e-4)
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_brute_force_with_clamp(rng, own):
+def test_brute_force_with_clamp(rng, own, device):
     a = rng.normal(size=(40, 5)), rng.integers(0, 3, size=40)
     b = rng.normal(size=(30, 5)), rng.integers(0, 2, size=30)
     drawn = {**reference.draw(rng, 70, 5, own=own), "clamp": 0.8}
-    result = sotdd.distance(a, b, projections=sotdd.Projections.from_arrays(**drawn))
+    result = sotdd.distance(a, b, projections=sotdd.Projections.from_arrays(**drawn), device=device)
     np.testing.assert_allclose(result.per_projection, reference.per_projection(a, b, p=2, **drawn), rtol=1e-4)
 
 
 @pytest.mark.parametrize("label_directions", ["shared", "own"])
-def test_drawn_projections_and_scaling_are_what_the_definition_says(rng, label_directions):
+def test_drawn_projections_and_scaling_are_what_the_definition_says(rng, label_directions, device):
     """The whole default path: draws, scaler, products, against scaled data and the same draws."""
     a = rng.normal(5, 3, size=(50, 7)), rng.integers(0, 4, size=50)
     b = rng.normal(4, 2, size=(35, 7)), rng.integers(0, 2, size=35)
@@ -98,7 +98,7 @@ def test_drawn_projections_and_scaling_are_what_the_definition_says(rng, label_d
 
     pa, pb = project(a), project(b)
     expected = [reference.wasserstein(pa[:, i], pb[:, i], 2) for i in range(100)]
-    result = sotdd.distance(a, b, **how)
+    result = sotdd.distance(a, b, device=device, **how)
     np.testing.assert_allclose(result.per_projection, expected, rtol=1e-4)
 
 

@@ -152,7 +152,7 @@ def test_labels_can_bring_datasets_nearer():
 def test_chunks_and_threads_do_not_matter(rng, centres, monkeypatch):
     a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, list("abcd"))
     whole = sotdd.explain(a, b, n_projections=300)
-    monkeypatch.setattr("sotdd.compute.cpu.rows._TILES", 1)
+    monkeypatch.setattr("sotdd.compute.cpu.loaded._TILES", 1)
     monkeypatch.setattr(classes, "_ORDER_VALUES", 2000)
     with threadpoolctl.threadpool_limits(1):
         parts = sotdd.explain(a, b, n_projections=300)

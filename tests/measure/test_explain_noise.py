@@ -10,8 +10,8 @@ import pytest
 import reference
 import sotdd
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.resampling import Plan, Resample
-from sotdd.compute.run import run
+from sotdd.compute.resampling import Plan, Resampling
+from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.measure.explanation import classes
 
 
@@ -123,9 +123,10 @@ def test_costs_of_plans_are_what_the_definition_says(rng):
     plans = [*classes.plan_pairs(data, [(1, 0)], 2, 0, 2.0), halves]
     plans += [replace(halves, codes=np.zeros_like(halves.codes))]
     with CpuEngine() as engine:
-        resample = Resample(plans, engine, 40)
-        run(data, projections, engine, [resample])
-    found = [means[:, 0] for means in resample.means()]
+        resampling = Resampling(plans)
+        for points in project_datasets(data, projections, engine):
+            resampling.add_points(ProjectedPoints.pool(points))
+    found = [means[:, 0] for means in resampling.average()]
     points, labels = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
     for plan, costs in zip(plans, found, strict=True):
         for number, cost in enumerate(costs):

@@ -9,6 +9,7 @@ import sotdd
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.resampling import Plan
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.inputs import open_pair
@@ -39,8 +40,9 @@ def test_the_same_floor_for_any_chunk_thread_and_engine(pair):
     floors = [compare(data, [(0, 1)], projections, 2, engine=engine, n_splits=4)[0, 1] for engine in engines]
     for floor in floors[1:]:
         np.testing.assert_array_equal(floor.noise.distances, floors[0].noise.distances)
-    by_torch = compare(data, [(0, 1)], projections, 2, engine=TorchEngine("cpu"), n_splits=4)[0, 1]
-    np.testing.assert_allclose(by_torch.noise.distances, floors[0].noise.distances, rtol=1e-5)
+    for engine in (TorchEngine("cpu"), NumpyEngine()):
+        other = compare(data, [(0, 1)], projections, 2, engine=engine, n_splits=4)[0, 1]
+        np.testing.assert_allclose(other.noise.distances, floors[0].noise.distances, rtol=1e-5)
 
 
 @pytest.mark.parametrize("count", [3, 18, 59])

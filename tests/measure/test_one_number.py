@@ -24,6 +24,16 @@ SETTINGS = {
     "scaler": {"scale": sotdd.Scaler(np.full(6, 0.5), 2.0)},
 }
 
+# All settings on the usual engine, a few on the others.
+CASES = [
+    *(pytest.param("cpu", settings, id=name) for name, settings in SETTINGS.items()),
+    *(
+        pytest.param(device, SETTINGS[name], id=f"{name}, {device}")
+        for device in ("torch", "numpy")
+        for name in ("default", "quantiles")
+    ),
+]
+
 
 @pytest.fixture
 def pair(rng):
@@ -37,10 +47,10 @@ def told(found):
     return found.value, found.stderr, found.fingerprint, found.estimator, found.per_projection.tolist()
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_distance_pairwise_and_explain_agree(pair, settings):
+@pytest.mark.parametrize(("device", "settings"), CASES, indirect=["device"])
+def test_distance_pairwise_and_explain_agree(pair, settings, device):
     a, b = pair
-    settings = {"n_projections": 300, **settings}
+    settings = {"n_projections": 300, "device": device, **settings}
     alone = sotdd.distance(a, b, **settings)
     assert told(sotdd.explain(a, b, **settings).distance) == told(alone)
     matrix = sotdd.pairwise({"a": a, "b": b}, **settings)
@@ -48,28 +58,30 @@ def test_distance_pairwise_and_explain_agree(pair, settings):
     assert matrix.projections.fingerprint == alone.fingerprint
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_calls_through_given_projections_agree(pair, settings):
+@pytest.mark.parametrize(("device", "settings"), CASES, indirect=["device"])
+def test_calls_through_given_projections_agree(pair, settings, device, request):
     """Distance, pairwise, explain, the statistic of a test, and sketches that keep every value."""
     a, b = pair
     drawing = {"n_projections": 200, **settings}
     p = drawing.pop("p", 2)
     drawing.pop("estimator", None)
     through = sotdd.Projections.fit([a, b], **drawing)
-    one, other = (sotdd.sketch(data, through, n_quantiles=None) for data in pair)
+    one, other = (sotdd.sketch(data, through, n_quantiles=None, device=device) for data in pair)
     for estimator in ("plain", "controlled"):
-        given = {"projections": through, "p": p, "estimator": estimator}
+        given = {"projections": through, "p": p, "estimator": estimator, "device": device}
         alone = sotdd.distance(a, b, **given)
         assert told(sotdd.explain(a, b, **given).distance) == told(alone)
         assert told(sotdd.pairwise([a, b], **given).distances[0, 1]) == told(alone)
         found = one.distance(other, p, estimator=estimator)
-        np.testing.assert_array_equal(found.per_projection, alone.per_projection)
+        # Sketches are compared by loops of the usual engine; torch takes gaps in float32.
+        usual = request.node.callspec.params["device"] == "cpu"
+        np.testing.assert_allclose(found.per_projection, alone.per_projection, rtol=0 if usual else 1e-5)
         # What controls are made of is kept in float32.
-        assert found.value == pytest.approx(alone.value, rel=1e-12 if estimator == "plain" else 1e-5)
+        assert found.value == pytest.approx(alone.value, rel=1e-12 if usual and estimator == "plain" else 1e-5)
         assert found.estimator == alone.estimator
-        assert sotdd.distance(one, b, p=p, estimator=estimator).value == found.value
-    plain = sotdd.distance(a, b, projections=through.evenly(), p=p, estimator="plain")
-    assert sotdd.test(a, b, n_permutations=3, projections=through, p=p).distance == pytest.approx(
+        assert sotdd.distance(one, b, p=p, estimator=estimator, device=device).value == found.value
+    plain = sotdd.distance(a, b, projections=through.evenly(), p=p, estimator="plain", device=device)
+    assert sotdd.test(a, b, n_permutations=3, projections=through, p=p, device=device).distance == pytest.approx(
         plain.value, rel=1e-12
     )
 

@@ -8,13 +8,13 @@ from sotdd.projections.convolution import compose
 
 
 @pytest.mark.parametrize("name", ["sotdd_conv28", "sotdd_conv32"])
-def test_the_authors_convolutions(authors, name):
+def test_the_authors_convolutions(authors, name, device):
     known = authors(name)
     strides = [(int(s), int(s)) for s in known["strides"]]
     kernels = [known[f"kernel{i}"] for i in range(len(strides))]
     theta = compose(kernels, strides, known["X0"].shape[2:]).reshape(48, -1)
     draws = sotdd.Projections.from_arrays(theta=theta, psi=known["psi"], orders=known["orders"], clamp=5.0)
-    found = sotdd.paper((known["X0"], known["y0"]), (known["X1"], known["y1"]), projections=draws)
+    found = sotdd.paper((known["X0"], known["y0"]), (known["X1"], known["y1"]), projections=draws, device=device)
     np.testing.assert_allclose(np.sqrt(found.per_projection), known["w_p2_01"], rtol=1e-4)
 
 

@@ -194,13 +194,13 @@ def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
     if engine == "cpu":
         from sotdd.compute.cpu.engine import CpuEngine
 
-        found = CpuEngine().bring_near(rows, 3.0)
+        found = CpuEngine().clip_outliers(rows, 3.0)
     else:
         import torch
 
         from sotdd.compute.torch.engine import TorchEngine
 
-        found = TorchEngine("cpu").bring_near(torch.tensor(rows), 3.0).numpy()
+        found = TorchEngine("cpu").clip_outliers(torch.tensor(rows), 3.0).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 

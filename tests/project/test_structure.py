@@ -42,17 +42,17 @@ def test_layers():
 
 
 def test_one_loop_over_projections():
-    """An engine's chunks are gone through in `run` alone; engines and the loss draw them."""
-    walks, draws = [], []
+    """Chunks that an engine samples are gone through in `slices` alone; a sampler and the loss sample them."""
+    loops, draws = [], []
     for path in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             owner = getattr(node.func.value, "attr", getattr(node.func.value, "id", None))
-            if node.func.attr == "walk" and owner not in ("ast", "os"):
-                walks.append(path.relative_to(ROOT / "src/sotdd").as_posix())
+            if node.func.attr == "sample" and owner == "loaded":
+                loops.append(path.relative_to(ROOT / "src/sotdd").as_posix())
             # `projections.draw(0, …)` asks what kind of draws they are, and goes through nothing
             if node.func.attr == "draw" and owner == "projections" and not isinstance(node.args[0], ast.Constant):
                 draws.append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert walks == ["compute/run.py"]
+    assert loops == ["compute/slices.py"]
     assert 0 < len(draws) <= DRAWS, draws

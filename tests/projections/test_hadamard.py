@@ -9,7 +9,7 @@ from scipy import linalg, stats
 
 import reference
 import sotdd
-from sotdd.compute.controls import _mean_power
+from sotdd.compute.class_moments import _mean_power
 from sotdd.projections import Tilted
 from sotdd.projections.turns import TurnedDirections, draw_turn, turn_size
 

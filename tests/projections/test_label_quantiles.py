@@ -10,6 +10,7 @@ import sotdd
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.cpu.rows import find_class_terms, sort_classes
+from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.projections import Directions, Quantiles
 
@@ -63,7 +64,7 @@ def test_engines_agree_with_the_brute_force(pair, levels, settings):
     clamp = 0.8 if "directions" in settings else None
     expected = brute_force(*pair, projections, 2, clamp)
     data = [sotdd.LabelledData.of(side, name) for side, name in zip(pair, "ab", strict=True)]
-    for engine in (CpuEngine(), TorchEngine("cpu")):
+    for engine in (CpuEngine(), TorchEngine("cpu"), NumpyEngine()):
         found = compare(data, [(0, 1)], projections, 2, engine=engine)[0, 1]
         np.testing.assert_allclose(found.per_projection, expected, rtol=1e-4, atol=1e-9)
 

@@ -16,7 +16,7 @@ def in_batches(data, edges):
 
 
 def assert_same_controls(a, b):
-    np.testing.assert_allclose(a.places, b.places, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(a.values, b.values, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(a.gaussian_moments, b.gaussian_moments, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(a.direction_moments, b.direction_moments, rtol=1e-5, atol=1e-7)
     for name in ("even", "between", "mean", "dimensions"):
-        np.testing.assert_allclose(getattr(a.lengths, name), getattr(b.lengths, name), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(getattr(a.point_moments, name), getattr(b.point_moments, name), rtol=1e-6, atol=1e-8)

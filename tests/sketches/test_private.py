@@ -122,7 +122,7 @@ def test_a_batch_that_fails_half_way_spoils_the_builder(rng, projections, monkey
     """Its rows would count twice once it is added again, and twice is more than the bound."""
     builder = counting(projections, labelled(rng, 50))
 
-    def fails(portion):
+    def fails(points, batch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(builder._counts, "_count", fails)

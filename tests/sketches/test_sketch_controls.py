@@ -5,8 +5,8 @@ import pytest
 
 import sotdd
 from sketches.cases import assert_same_controls, in_batches
-from sotdd.compute.controls import ControlValues
-from sotdd.compute.cpu import draws
+from sotdd.compute import sampling
+from sotdd.compute.class_moments import ClassMoments
 
 
 def pictures(rng, shift=0.0, n=800):
@@ -94,14 +94,14 @@ def test_weighted_distances_follow_from_the_quantiles_and_are_a_metric(rng):
 def test_streams_and_shards_carry_the_same(rng, kind):
     a, b = kind(rng), kind(rng, 0.5)
     projections = sotdd.Projections.fit([a, b], n_projections=128)
-    draws._kept.clear()
+    sampling._kept.clear()
     batches = in_batches(a, [1, 30, 500])
     builders = [sotdd.SketchBuilder(projections).add(*batch) for batch in batches]
     merged = builders[2]
     for builder in (builders[0], builders[3], builders[1]):
         merged.merge(builder)
     ways = [sotdd.sketch_stream(batches, projections), merged.finish()]
-    draws._kept.clear()  # draws that one way keeps must not be what makes another right, or wrong
+    sampling._kept.clear()  # draws that one way keeps must not be what makes another right, or wrong
     whole, other = (sotdd.sketch(data, projections) for data in (a, b))
     wanted = whole.distance(other)
     for made in ways:
@@ -121,7 +121,7 @@ def test_too_many_classes_carry_nothing_and_are_plain(rng, monkeypatch):
     assert made.controls is None
     assert made.halves is None
     assert made.distance(sotdd.sketch((x + 1, y), projections)).estimator == "plain"
-    assert ControlValues(np.array([[1e39]]), None, None).narrow().places is None  # nor does what overflows
+    assert ClassMoments(np.array([[1e39]]), None, None).narrow().gaussian_moments is None  # nor does what overflows
 
 
 @pytest.mark.slow

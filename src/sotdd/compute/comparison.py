@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,20 @@ from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.compute.controls import DRAWS, CollectControls, ControlSides, ControlValues
+from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, MomentAccumulator, control_pairs
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Engine, Sorted
-from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
+from sotdd.compute.engine import Engine, choose_engine
+from sotdd.compute.estimators import ControlVariates, Estimate, Estimator, estimate_distance, estimates
 from sotdd.compute.noise_floor import NoiseFloor
-from sotdd.compute.resampling import HALVINGS, Plan, Resample, find_distances, make_seed
-from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.compute.resampling import HALVINGS, Plan, Resampling, find_distances, make_seed
+from sotdd.compute.slices import Slices, slice_datasets
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
 from sotdd.inputs.data import PLAIN, LabelledData, cut_range
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
+
+if TYPE_CHECKING:
+    from sotdd.compute.engine import Values
 
 Doubles = NDArray[np.float64]
 Pairs = Sequence[tuple[int, int]]
@@ -33,7 +36,7 @@ Distances = dict[tuple[int, int], Distance]
 _Halves = dict[int, tuple[int, Doubles]]
 
 # What the controls of a dataset are made of takes this many numbers under every projection.
-_CONTROL_VALUES = 2 * (1 + DRAWS) + 5
+_CONTROL_VALUES = 2 * (1 + LABEL_SAMPLES) + 5
 
 # Pairs that are fitted at a time, and threads that fit. Their steps are short: more would wait for the interpreter.
 _FITTED, _FITTING = 32, 6
@@ -41,7 +44,7 @@ _FITTED, _FITTING = 32, 6
 # Up to this many projected values, other threads would take longer to start than the work takes.
 _SMALL = 1 << 20
 
-# At most this many are drawn before the first look.
+# At most this many are sampled before the first look.
 FIRST = 512
 MOST = 100_000
 
@@ -57,8 +60,8 @@ _FAR = 1e4
 _TOLERATED = 0.02
 
 
-class PairCosts(Collector):
-    """What pairs of datasets cost under every projection; more projections of the same laws may follow in a later run.
+class PairCosts:
+    """What pairs of datasets cost under every projection; more projections of the same laws may follow.
 
     Parameters
     ----------
@@ -66,49 +69,47 @@ class PairCosts(Collector):
         The pairs of datasets, by their numbers.
     p
         The order of transport.
-    engine
-        The engine at work.
 
     Attributes
     ----------
     costs
-        (P, L) W_p^p of each pair, once they are collected.
+        (P, L) W_p^p of each pair, once there is a result.
     importance
-        (L,) what each projection counts by.
+        (L,) the weight of each projection in a mean.
     weights
-        The same; None where all count the same.
+        The same; None where all are one.
     """
 
     costs: Doubles
     importance: Doubles
     weights: Doubles | None
 
-    def __init__(self, pairs: Pairs, p: float, engine: Engine) -> None:
-        self._pairs, self._p, self._engine = pairs, p, engine
+    def __init__(self, pairs: Pairs, p: float) -> None:
+        self._pairs, self._p = pairs, p
         members = 1 + max(max(pair) for pair in pairs)
         self._importance: list[Doubles] = []
-        self._ends: list[list[Any]] = [[] for _ in range(members)]
-        self._costs: list[Any] = []
+        self._ranges: list[list[Values]] = [[] for _ in range(members)]
+        self._costs: list[Values] = []
 
-    def after_sorting(self, chunk: Sorted) -> None:
+    def add(self, slices: Slices) -> None:
         """Take the costs of all pairs."""
-        engine, rows = self._engine, chunk.rows[: len(self._ends)]
-        self._importance.append(chunk.block.importance)
-        for seen, kept in zip(rows, self._ends, strict=True):
-            kept.append(engine.ends(seen))
-        self._costs.append(engine.transports(rows, self._pairs, self._p))
+        self._engine = slices.engine
+        self._importance.append(slices.block.importance)
+        for rows, kept in zip(slices.rows, self._ranges, strict=False):
+            kept.append(slices.engine.find_ranges(rows))
+        self._costs.append(slices.transport(self._pairs, self._p))
 
-    def collect(self, controls: Sequence[ControlValues] = ()) -> None:
-        """Put what was seen so far together, with what the controls of each dataset are made of."""
+    def collect(self, moments: Sequence[ClassMoments] = ()) -> None:
+        """Put all chunks so far together, with the class moments that controls of the datasets are made of."""
         collect = self._engine.collect
         self.costs = np.ascontiguousarray(collect(self._costs).T)
         self.importance = np.concatenate(self._importance)
         self.weights = None if (self.importance == 1).all() else self.importance
-        self._sides = ControlSides(controls, self.importance) if controls else None
-        self._reach = [collect(parts) for parts in self._ends]  # (L, 2) the smallest and the largest projected value
-        self._largest = [np.abs(ends).max(axis=1) for ends in self._reach]
+        self._moments = moments
+        self._extremes = [collect(parts) for parts in self._ranges]  # (L, 2)
+        self._largest = [np.abs(ends).max(axis=1) for ends in self._extremes]
         self._units = [_ROUNDING * float(most.max()) for most in self._largest]  # what rounding is at most
-        self._flat = [_is_flat(ends, most) for ends, most in zip(self._reach, self._largest, strict=True)]
+        self._flat = [_is_flat(ends, most) for ends, most in zip(self._extremes, self._largest, strict=True)]
         most = self.costs.max(axis=1)
         self._refuse_lost_powers(most)
         scale = np.where(most > 0, most, 1.0)
@@ -117,11 +118,12 @@ class PairCosts(Collector):
 
     def estimate(self) -> list[Estimate]:
         """The mean costs of all pairs; each thread takes some at a time."""
-        sides, weights = self._sides, 1.0 if self.weights is None else self.weights
+        weights = 1.0 if self.weights is None else self.weights
 
         def work(part: slice) -> list[Estimate]:
-            pairs = self._pairs[part]
-            controls = sides.control(pairs, self._p) if sides else [None] * len(pairs)
+            pairs, controls = self._pairs[part], list[ControlVariates | None]([None] * len(self._pairs[part]))
+            if self._moments:
+                controls = control_pairs(self._moments, self.importance, pairs, self._p)
             return estimates(self.costs[part] * weights, controls)
 
         parts = cut_range(len(self._pairs), min(_FITTED, -(-len(self._pairs) // _FITTING)))
@@ -140,7 +142,7 @@ class PairCosts(Collector):
                 use={"scale": "pooled"},
             )
         for costs, (i, j) in zip(self.costs, self._pairs, strict=True) if self._p > 2 else ():
-            if ((costs == 0) & (self._reach[i] != self._reach[j]).any(axis=1)).any():
+            if ((costs == 0) & (self._extremes[i] != self._extremes[j]).any(axis=1)).any():
                 raise SotddError(f"transport to the power p={self._p:g} underflows: use a smaller p.")
 
     def remark_on_precision(self, number: int) -> Remarks:
@@ -163,22 +165,25 @@ def _is_flat(ends: Doubles, largest: Doubles) -> bool:
 
 
 class Comparison:
-    """Distances of pairs of datasets in the making: what to collect in a pass, and what follows from it.
+    """Distances of pairs of datasets in the making: what is taken from slices, and what follows from it.
 
     Parameters
     ----------
     datasets, pairs
         The datasets, and the pairs of them by their numbers.
     projections, p
-        What they are seen through, and the order of transport.
-    engine
-        The engine at work.
+        What they are projected by, and the order of transport.
     estimator
         "plain", or "controlled" for whatever can be controlled.
     n_splits
         How often the pooled points of each pair are split, for its noise floor; 0 for none.
     halves
         Whether each dataset is halved a few times, for a rough floor.
+
+    Attributes
+    ----------
+    class_moments, unsorted
+        What it needs of `slice_datasets`.
     """
 
     def __init__(
@@ -187,36 +192,42 @@ class Comparison:
         pairs: Pairs,
         projections: Projections,
         p: float,
-        engine: Engine,
         *,
         estimator: Estimator = "plain",
         n_splits: int = 0,
         halves: bool = False,
     ) -> None:
         self._datasets, self._pairs, self._p, self._projections = datasets, pairs, p, projections
-        self._engine = engine
-        self._controls = [] if estimator == "plain" else [CollectControls(projections, engine)]
-        self._costs = PairCosts(pairs, p, engine)
+        self._costs = PairCosts(pairs, p)
+        self._moments = None if estimator == "plain" else MomentAccumulator(projections)
         seed, orders = make_seed(projections) if n_splits or halves else 0, (p,)
         self._of_pairs = [Plan.of_pair(datasets, pair, n_splits, seed, orders) for pair in pairs] if n_splits else []
         halved = range(len(datasets)) if halves else ()
         self._of_halves = [plan for one in halved for plan in Plan.of_halves(datasets, one, HALVINGS, seed, orders)]
-        plans = [*self._of_pairs, *self._of_halves]
-        self._resample = Resample(plans, engine, projections.n_projections) if plans else None
+        self._resampling = Resampling([*self._of_pairs, *self._of_halves])
+        self.class_moments: bool = self._moments is not None
+        self.unsorted: int = self._resampling.n_projections
 
-    @property
-    def collectors(self) -> list[Collector]:
-        """What looks at the projections."""
-        return [self._costs, *self._controls, *([] if self._resample is None else [self._resample])]
+    def add(self, slices: Slices) -> None:
+        """Take all of it from one chunk."""
+        self._costs.add(slices)
+        if self._moments is not None:
+            self._moments.add(slices)
+        self._resampling.add(slices)
 
-    def draw_more(self, projections: Projections, report: Report) -> None:
-        """Let further projections of the same laws follow; nothing is split through them."""
-        run(self._datasets, projections, self._engine, [self._costs, *self._controls], report)
+    def add_all(self, projections: Projections, engine: Engine, report: Report) -> None:
+        """Take it from all chunks of these projections: the first ones, or further ones, where nothing is split."""
+        unsorted, self.unsorted = self.unsorted, 0
+        for slices in slice_datasets(
+            self._datasets, projections, engine,
+            class_moments=self.class_moments, unsorted=unsorted, report=report,
+        ):  # fmt: skip
+            self.add(slices)
 
     def conclude(self, method: str = "s-OTDD", projections: Projections | None = None) -> Distances:
-        """The distances of all pairs, through these projections if more were drawn than there were at first."""
+        """The distances of all pairs, through these projections if more were sampled than there were at first."""
         seen = self._costs
-        seen.collect([found for controls in self._controls for found in controls.collect()])
+        seen.collect([] if self._moments is None else self._moments.result())
         splits, halves = self._split_points(seen.importance)
         recipe = projections or self._projections
         return {
@@ -226,9 +237,7 @@ class Comparison:
 
     def _split_points(self, importance: Doubles) -> tuple[list[Doubles], _Halves]:
         """Of each pair, what its splits cost (B, S); of each dataset, its size and how far its halves are apart."""
-        if self._resample is None:
-            return [], {}
-        costs = [found[:, :, 0] * importance[: len(found), None] for found in self._resample.costs()]
+        costs = [found[:, :, 0] * importance[: len(found), None] for found in self._resampling.result()]
         count = len(self._of_pairs)
         halves = {
             plan.members[0]: (sum(plan.sizes), find_distances(found, self._p))
@@ -278,10 +287,8 @@ def compare(
     alone = 1 if values <= _SMALL else None
     chosen = engine or choose_engine(device, datasets, projections.n_projections, alone)
     with report_progress(progress, "Projecting") as report, chosen as active:
-        comparison = Comparison(
-            datasets, pairs, projections, p, active, estimator=estimator, n_splits=n_splits, halves=halves
-        )
-        run(datasets, projections, active, comparison.collectors, report)
+        comparison = Comparison(datasets, pairs, projections, p, estimator=estimator, n_splits=n_splits, halves=halves)
+        comparison.add_all(projections, active, report)
         return comparison.conclude(method)
 
 
@@ -304,7 +311,7 @@ def remark_on_features(sides: Sequence[LabelledData], projections: Projections) 
     return remarks if all(side.origin is PLAIN for side in sides) else (*remarks, *gather_side_remarks(sides))
 
 
-# ------------------------------------------------------------------ until a wanted accuracy is reached
+# ------------------------------------------------------------------ until an accuracy is reached
 
 
 def compare_to_tolerance(
@@ -319,40 +326,40 @@ def compare_to_tolerance(
     device: str = "auto",
     n_splits: int = 0,
 ) -> Distance:
-    """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
+    """Sample whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
 
-    How many are drawn next follows from the error so far and nothing else, so the answer does not depend
+    How many are sampled next follows from the error so far and nothing else, so the answer does not depend
     on chunks or threads.
     """
-    p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
+    p, tolerated = check_order(p), check_positive(rel_tol, "rel_tol")
     most = check_count(max_projections, "max_projections")
     total = _find_next_total(0, min(projections.n_projections, FIRST), most)
     with report_progress(progress, "Projecting") as report, choose_engine(device, datasets, total) as active:
-        drawn = projections.from_block(0, total)
-        comparison = Comparison(datasets, [(0, 1)], drawn, p, active, estimator=estimator, n_splits=n_splits)
-        run(datasets, drawn, active, comparison.collectors, report)
+        first = projections.from_block(0, total)
+        comparison = Comparison(datasets, [(0, 1)], first, p, estimator=estimator, n_splits=n_splits)
+        comparison.add_all(first, active, report)
         while True:
             distance = comparison.conclude(projections=projections.from_block(0, total))[0, 1]
-            if total >= most or _is_settled(distance, wanted):
+            if total >= most or _is_settled(distance, tolerated):
                 break
-            before, total = total, _find_next_total(total, _count_needed(distance, total, wanted), most)
-            comparison.draw_more(projections.from_block(before // BLOCK, total - before), report)
-    if _is_settled(distance, wanted):
+            before, total = total, _find_next_total(total, _count_needed(distance, total, tolerated), most)
+            comparison.add_all(projections.from_block(before // BLOCK, total - before), active, report)
+    if _is_settled(distance, tolerated):
         return distance
-    unreliable = distance.stderr <= wanted * distance.value
-    missed = Remark("tolerance missed", max_projections=most, rel_tol=wanted, unreliable=unreliable)
+    unreliable = distance.stderr <= tolerated * distance.value
+    missed = Remark("tolerance missed", max_projections=most, rel_tol=tolerated, unreliable=unreliable)
     return replace(distance, remarks=(*distance.remarks, missed))
 
 
-def _is_settled(distance: Distance, wanted: float) -> bool:
+def _is_settled(distance: Distance, tolerated: float) -> bool:
     """Whether the error is small enough, and not only because the sample missed the tail."""
-    return distance.stderr <= wanted * distance.value and distance.reliable
+    return distance.stderr <= tolerated * distance.value and distance.reliable
 
 
-def _count_needed(distance: Distance, total: int, wanted: float) -> float:
+def _count_needed(distance: Distance, total: int, tolerated: float) -> float:
     """How many projections the error asks for; twice as many where it is small but cannot be relied on."""
     error = distance.stderr / distance.value if distance.value > 0 else math.inf
-    needed = _MARGIN * total * (error / wanted) ** 2
+    needed = _MARGIN * total * (error / tolerated) ** 2
     return needed if distance.reliable else max(needed, 2.0 * total)
 
 

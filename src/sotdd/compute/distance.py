@@ -47,16 +47,16 @@ class Distance(Received):
     remarks
         What a reader should know beside the number, such as that points were sampled.
     noise
-        What two samples of the pooled data would give, where that was asked for; between sketches, what halves of
+        What two samples of the pooled data would give, where that was requested; between sketches, what halves of
         each give, brought to these sizes.
     sampling
         What each dataset's own halves give, brought to these sizes: a rough floor that three or more datasets
-        in `pairwise` have without being asked for one.
+        in `pairwise` have without a request for one.
     estimator
         How ``value`` was made of ``per_projection``: "plain", the mean; or "controlled", with what
         was controlled in brackets.
     weights
-        What each projection counts by in that mean; None where all count the same.
+        The weight of each projection in that mean; None where all are one.
     contributions
         (L,) what each projection adds, with its weight and less its controls: ``value ** p`` is their
         mean; for the plain estimator they are ``per_projection``.
@@ -118,7 +118,7 @@ class Distance(Received):
 
     @property
     def noise_floor(self) -> float | None:
-        """The distance of two samples of the pooled data of these sizes; None where it was not asked for."""
+        """The distance of two samples of the pooled data of these sizes; None where it was not requested."""
         return None if self.noise is None else self.noise.value
 
     @property
@@ -126,7 +126,7 @@ class Distance(Received):
         """Whether the distance alone is within noise: ``noise.limit(0.95)``, which 5 % of all splits exceed.
 
         Two samples of one source are called farther in 5 % of cases. ``noise.borderline`` says where more
-        splits might turn it. Nothing but the distance is looked at: whether the datasets differ, `sotdd.test` says.
+        splits might turn it. Only the distance is judged: whether the datasets differ, `sotdd.test` says.
         """
         return None if self.noise is None else self.noise.within
 
@@ -215,7 +215,7 @@ class Distance(Received):
         return f", by itself {'within' if self.within_noise else 'beyond'} noise ({close}{limit})"
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
-        """Everything as JSON values; W_p^p of each projection only when asked for."""
+        """Everything as JSON values; W_p^p of each projection only on request."""
         low, high = self.interval(0.95)
         result: dict[str, Any] = {
             "method": self.method,

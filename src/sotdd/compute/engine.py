@@ -1,157 +1,175 @@
-"""What goes to an engine, what goes from it to collectors, and why a projection came out unusable."""
+"""The verbs that every engine has, which engine does the work, and why a projection came out unusable.
+
+`numpy_engine` is the definition, in plain NumPy; ``cpu/`` is compiled and uses all cores, ``torch/`` is for devices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+import ctypes
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.memory import kept_property
+from sotdd.basics.errors import OutOfRange, SotddError, require
+from sotdd.basics.threads import Workers
 from sotdd.inputs.data import LabelledData
+from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import Quantiles, Summaries
 from sotdd.projections.moments import LabelTerms, Polynomials
+from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
-    from sotdd.compute.cpu.engine import CpuEngine
+    import torch
+
+    from sotdd.compute.resampling import Marks, Plan
+    from sotdd.compute.slices import ProjectedPoints, Slices
+
+    # Rows (B, n), one per projection and a value per point, and what is made of them. An engine takes only its own.
+    Rows: TypeAlias = NDArray[np.float32] | torch.Tensor
+    Values: TypeAlias = NDArray[np.float64] | torch.Tensor
+
+_Item = TypeVar("_Item")
+
+# From this many multiplications on a GPU is worth loading torch and copying data: seconds of work for a few cores.
+_WORTH_A_GPU = 2e11
+
+
+class LoadedData(Protocol):
+    """Datasets as an engine holds them, with projections to come, for one pass."""
+
+    def sample(self) -> Iterator[Block]:
+        """Sample θ, φ, λ and ψ a chunk at a time, ahead of the work."""
+
+    def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Rows, Rows]]]]:
+        """Project the points of every dataset: by θ, and by φ as their label terms are computed from.
+
+        Yields the block once, or parts of it where memory is short. Rows are valid until they are sorted, or the next
+        are requested. Where φ = θ both are the same.
+        """
+
+    def order_points(self, projected: Sequence[tuple[Rows, Rows]]) -> list[tuple[Rows, Rows]]:
+        """These rows in the order of points, in which `project` may not have them."""
+
+    def sort(self, part: slice, block: Block, projected: list[tuple[Rows, Rows]]) -> Slices:
+        """Add class terms to projected points and sort them; rows may be written over, and the list emptied."""
+
+    def check(self) -> None:
+        """Refuse what was not finite in any chunk; a device tells only now."""
+
+
+class Engine(Protocol):
+    """Who does the arithmetic, for the time of a ``with`` block.
+
+    Attributes
+    ----------
+    workers
+        Threads, for whatever is done on the processor.
+    """
+
+    workers: Workers
+
+    def __enter__(self) -> Self:
+        """Start threads."""
+
+    def __exit__(self, *error: object) -> None:
+        """Stop them, and leave every setting as it was."""
+
+    def load(
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        *,
+        n_label_samples: int | None = None,
+        by_class: Collection[int] = (),
+    ) -> LoadedData:
+        """Make datasets ready.
+
+        With ``n_label_samples`` class moments are taken, under that many further samples of the label law.
+        Each class of the datasets with numbers in ``by_class`` is sorted on its own, and these have no class moments.
+        """
+
+    def transport(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Values:
+        """W_p^p (B, P) between the sorted rows of every pair of datasets."""
+
+    def average_parts(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Means (B, Q) of sorted rows over parts of probability with these edges (Q + 1,), on the host."""
+
+    def find_ranges(self, rows: Rows) -> Values:
+        """The smallest and the largest value (B, 2) of each sorted row."""
+
+    def split_costs(self, points: ProjectedPoints, plan: Plan, marks: Marks) -> Values:
+        """W_p^p (B, S, orders) between the two sides of some splits of a plan, with class terms of each side's own."""
+
+    def join_points(self, rows: Sequence[Rows]) -> Rows:
+        """The points of several datasets one after another, in new rows."""
+
+    def take_points(self, rows: Rows, index: NDArray[np.integer]) -> Rows:
+        """Some of the points, in new rows."""
+
+    def clip_outliers(self, rows: Rows, deviations: float) -> Rows:
+        """Points with those farther from the median than this many deviations brought that near."""
+
+    def fetch_rows(self, rows: Rows) -> NDArray[np.float32]:
+        """Rows as an array on the host."""
+
+    def collect(self, parts: Sequence[Values]) -> NDArray[np.float64]:
+        """Values of one chunk after another, as one array on the host."""
+
+    def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+        """Do one large piece of work per item."""
+
+
+# ------------------------------------------------------------------ which engine does the work
+
+
+def choose_engine(
+    device: str, datasets: Sequence[LabelledData], n_projections: int, threads: int | None = None
+) -> Engine:
+    """The engine for a ``device`` argument; on the processor with this many threads, or as many as there may be."""
+    name = str(device)  # a torch.device reads as its name
+    if name == "auto":
+        name = _choose_device(datasets, n_projections)
+    if name == "cpu":
+        from sotdd.compute.cpu.engine import CpuEngine
+
+        return cast("Engine", CpuEngine(threads))
+    if name == "numpy":
+        from sotdd.compute.numpy_engine import NumpyEngine
+
+        return cast("Engine", NumpyEngine())
+    require("torch", f"device={name!r}", "'sotdd[torch]'")
     from sotdd.compute.torch.engine import TorchEngine
 
-
-# ------------------------------------------------------------------ what is seen through projections
-
-
-@dataclass(frozen=True, eq=False)
-class ByClass:
-    """A dataset whose rows are wanted class after class, each sorted on its own; it has no class moments."""
-
-    data: LabelledData
+    return cast("Engine", TorchEngine(name))
 
 
-Seen: TypeAlias = LabelledData | ByClass
+def _choose_device(datasets: Sequence[LabelledData], n_projections: int) -> str:
+    """Where tensors are, or a GPU for much work, or the processor."""
+    homes = {str(data.features.tensor.device) for data in datasets if isinstance(data.features, DeviceFeatures)}
+    if len(homes) > 1:
+        raise SotddError(f"the datasets are on {' and '.join(sorted(homes))}: move them to one device, or name one.")
+    if homes:
+        return homes.pop()
+    work = n_projections * sum(data.n_points * data.n_features for data in datasets)
+    return "cuda" if work >= _WORTH_A_GPU and _has_gpu() else "cpu"
 
 
-@dataclass(frozen=True, eq=False)
-class Sorted:
-    """All datasets through one chunk of projections.
+def _has_gpu() -> bool:
+    """Whether torch could use a GPU; it is loaded to ask only where there is a driver for one."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return False
+    if find_spec("torch") is None:
+        return False
+    import torch
 
-    Attributes
-    ----------
-    part
-        Which projections.
-    rows
-        Of each dataset, its sorted rows, in a form of the engine's own, valid until the next chunk.
-    block
-        The projections as drawn.
-    terms
-        Of each dataset, its class terms (B, C), in a form of the engine's own.
-    places
-        Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2), where
-        further draws were asked for; in a form of the engine's own.
-    values
-        Of each dataset, the mean of t, the mean square of class means, and three even moments, (B, 5), where class
-        moments were asked for.
-    means
-        Of each of these datasets, means over its scaled points: of |x|², |x|⁴ and |x|⁶, of |m|² with the mean of the
-        class of each, and of the points themselves, (4 + d,).
-    """
-
-    part: slice
-    rows: list[Any]
-    block: Block
-    terms: list[Any]
-    places: list[Any]
-    values: list[Any]
-    means: list[Any]
-
-
-# Both engines have the same verbs, each in rows (B, n) of a form of its own, for the time of a ``with`` block.
-Engine: TypeAlias = "CpuEngine | TorchEngine"
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """The points of several datasets under some projections, before class terms are added.
-
-    Attributes
-    ----------
-    engine
-        The engine whose rows these are.
-    rows
-        (B, N) feature projections, one dataset after another, points in their own order.
-    label_rows
-        What class terms are computed from: these very rows, unless labels have directions of their own.
-    terms
-        How labels enter.
-    cells
-        What an engine keeps of the points for every plan that it splits them by.
-    """
-
-    engine: Engine
-    rows: Any
-    label_rows: Any
-    terms: LabelTerms
-    cells: dict[object, Any] = field(default_factory=dict, init=False)
-
-    @property
-    def shared(self) -> bool:
-        """Whether class terms are computed from feature projections."""
-        return self.label_rows is self.rows
-
-    def values(self) -> NDArray[np.float32]:
-        """The projections (B, N) as an array."""
-        return self.engine.fetch_rows(self.rows)
-
-    @kept_property
-    def ranked(self) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """The projections (B, N) in order, and which point each is of."""
-        order = np.concatenate(self.engine.workers.each(lambda row: np.argsort(row)[None], self.values()))
-        return np.take_along_axis(self.values(), order, axis=1), order.astype(np.int32)
-
-    def take(self, index: NDArray[np.integer]) -> Pool:
-        """Some of the points."""
-        return self._change(lambda rows: self.engine.take_points(rows, index))
-
-    def bring_near(self, deviations: float) -> Pool:
-        """The same points, those farther from the median than this many deviations brought that near."""
-        return self._change(lambda rows: self.engine.bring_near(rows, deviations))
-
-    def part(self, some: slice) -> Pool:
-        """Some of the projections."""
-        return replace(self._change(lambda rows: rows[some]), terms=self.terms.part(some))
-
-    def _change(self, change: Callable[[Any], Any]) -> Pool:
-        rows = change(self.rows)
-        return replace(self, rows=rows, label_rows=rows if self.shared else change(self.label_rows))
-
-
-@dataclass(frozen=True, eq=False)
-class Projected:
-    """All datasets through one chunk of projections, before class terms are known; valid until it is looked at.
-
-    Attributes
-    ----------
-    engine
-        The engine at work.
-    part, block
-        Which projections, and these as drawn.
-    rows
-        Of each dataset, its projections (B, n) by each of the directions of the block, points in their own order.
-    """
-
-    engine: Engine
-    part: slice
-    block: Block
-    rows: list[Any]
-
-    def pool(self, members: tuple[int, ...], count: int | None = None) -> Pool:
-        """The points of some of the datasets together, under the first ``count`` projections or all."""
-        parts = zip(*(self.rows[one] for one in members), strict=True)
-        joined = [self.engine.join_points([rows[:count] for rows in part]) for part in parts]
-        return Pool(self.engine, joined[0], joined[-1], self.block.terms.part(slice(count)))
+    return bool(torch.cuda.is_available())
 
 
 # ------------------------------------------------------------------ why a projection came out unusable

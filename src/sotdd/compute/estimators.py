@@ -34,7 +34,7 @@ _LARGE = 1e200
 # bits of a sum into digits of the result.
 _RIDGE = 1e-9
 
-# Controls are not believed if they move the mean by more than this many standard errors of what they take away.
+# ControlVariates are not believed if they move the mean by more than this many standard errors of what they take away.
 _IMPLAUSIBLE = 6.0
 
 # Cochran's rule: a mean of n values of skewness g is near enough normal for 95 % intervals if n > 25 g².
@@ -51,8 +51,8 @@ _WILDEST_COSTS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Controls:
-    """Controls of a pair.
+class ControlVariates:
+    """ControlVariates of a pair.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def estimate_distance(
     p: float,
     *,
     weights: Doubles | None = None,
-    controls: Controls | None = None,
+    controls: ControlVariates | None = None,
     known: Estimate | None = None,
     remarks: Remarks = (),
     method: str = "s-OTDD",
@@ -135,7 +135,7 @@ def estimate_distance(
     )
 
 
-def estimates(costs: Doubles, controls: Sequence[Controls | None]) -> list[Estimate]:
+def estimates(costs: Doubles, controls: Sequence[ControlVariates | None]) -> list[Estimate]:
     """The mean of each row of costs (P, L), less its controls: one pass instead of many small ones.
 
     Parameters
@@ -148,11 +148,11 @@ def estimates(costs: Doubles, controls: Sequence[Controls | None]) -> list[Estim
     Examples
     --------
     >>> import numpy as np
-    >>> from sotdd.compute.estimators import Controls, estimates
+    >>> from sotdd.compute.estimators import ControlVariates, estimates
     >>> rng = np.random.default_rng(0)
     >>> known = rng.normal(size=1000)
     >>> costs = 1 + 3 * known + 0.01 * rng.normal(size=1000)
-    >>> controls = Controls(known[:, None], labels=False, directions=True)
+    >>> controls = ControlVariates(known[:, None], labels=False, directions=True)
     >>> plain, controlled = estimates(np.stack([costs, costs]), [None, controls])
     >>> plain.stderr > 100 * controlled.stderr
     True

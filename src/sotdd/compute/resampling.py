@@ -1,7 +1,6 @@
 """The one resampling plan: which points are pooled, how they are split into two sides, and what the sides cost.
 
-Noise floors, halves, permutations, classes and half samples are all such plans; `Resample` carries them out while
-projections go by.
+Noise floors, halves, permutations, classes and half samples are all such plans; `Resampling` carries them out.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,12 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import OutOfRange
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.engine import Engine, Pool, Projected
-from sotdd.compute.run import Collector
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
+
+if TYPE_CHECKING:
+    from sotdd.compute.engine import Engine, Values
+    from sotdd.compute.slices import ProjectedPoints, Slices
 
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -35,10 +36,10 @@ NORMAL_DEVIATION = 1.4826
 # data make, the three farthest are 5 %.
 SPLITS = 59
 
-# Splits are seen through this many of the projections, the same ones as the data, so few suffice to compare.
+# Splits are measured along this many of the projections, the same ones as the data, so few suffice to compare.
 PROJECTIONS = 128
 
-# How often datasets and classes are halved, and through how many projections the halves are compared: enough to take
+# How often datasets and classes are halved, and along how many projections the halves are compared: enough to take
 # off what their sizes alone give, and a small part of what a matrix or an explanation costs.
 HALVINGS = 4
 HALVING_PROJECTIONS = 64
@@ -92,7 +93,7 @@ class Plan:
     labels
         Whether labels count; otherwise points are compared by their features alone.
     n_projections
-        How many projections the sides are compared through: the first ones.
+        How many projections the sides are compared along: the first ones.
     groups
         (N,) which points belong together: sides are filled with whole groups, of which the last may be cut. None if
         each point is by itself.
@@ -271,69 +272,69 @@ def make_seed(projections: Projections) -> int:
     return int(projections.fingerprint, 16)
 
 
-class Resample(Collector):
+class Resampling:
     """Measures what the two sides of every split of some plans cost.
 
     Parameters
     ----------
     plans
         What to split, and how.
-    engine
-        The engine at work.
+
+    Attributes
+    ----------
     n_projections
-        How many projections there are.
+        How many projections the points are needed along, in their own order: the first ones.
     """
 
-    def __init__(self, plans: Sequence[Plan], engine: Engine, n_projections: int) -> None:
-        self._plans, self._engine = plans, engine
-        self._costs: list[dict[int, list[Any]]] = [{} for _ in plans]  # by the first split of a batch
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self._plans = plans
+        self._costs: list[dict[int, list[Values]]] = [{} for _ in plans]  # by the first split of a batch
         self._weights: list[Doubles] = []
-        self.n_projections: int | None = min(n_projections, max((plan.n_projections for plan in plans), default=0))
+        self.n_projections: int = max((plan.n_projections for plan in plans), default=0)
 
-    def before_sorting(self, chunk: Projected) -> None:
-        """Split the points of all plans that still look."""
-        self._weights.append(chunk.block.importance)
+    def add(self, slices: Slices) -> None:
+        """Split the points of a chunk, where it has them in their own order."""
+        if slices.points is not None:
+            self.add_points(slices.points)
+
+    def add_points(self, points: ProjectedPoints) -> None:
+        """Split the points of all datasets by every plan that takes more projections."""
+        self._engine = points.engine
+        self._weights.append(points.weights)
         groups: dict[tuple[tuple[int, ...], int], list[int]] = {}  # plans that split the same points, pooled once
         for number, plan in enumerate(self._plans):
-            left = plan.n_projections - chunk.part.start
+            left = plan.n_projections - points.part.start
             if left > 0:
                 groups.setdefault((plan.members, left), []).append(number)
-        self._engine.each(lambda group: self._split(chunk.pool(*group[0]), group[1]), list(groups.items()))
 
-    def _split(self, pool: Pool, numbers: list[int]) -> None:
+        def split(group: tuple[tuple[tuple[int, ...], int], list[int]]) -> None:
+            (members, left), numbers = group
+            self._split(points.along(slice(left)).select(members), numbers)
+
+        points.engine.each(split, list(groups.items()))
+
+    def _split(self, pool: ProjectedPoints, numbers: list[int]) -> None:
         for number in numbers:
             plan = self._plans[number]
             points = pool if plan.index is None else pool.take(plan.index)
             for start in range(0, plan.count, _BATCH):
-                marks = plan.mark_all(range(start, min(start + _BATCH, plan.count)), self._engine.workers.each)
-                self._costs[number].setdefault(start, []).append(self._engine.split_costs(points, plan, marks))
+                marks = plan.mark_all(range(start, min(start + _BATCH, plan.count)), pool.engine.workers.each)
+                self._costs[number].setdefault(start, []).append(pool.engine.split_costs(points, plan, marks))
 
-    def costs(self) -> list[Doubles]:
+    def result(self) -> list[Doubles]:
         """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""
         return [
             np.concatenate([collect_costs(batch, plan, self._engine) for batch in batches.values()], axis=1)
             for plan, batches in zip(self._plans, self._costs, strict=True)
         ]
 
-    def means(self) -> list[Doubles]:
-        """Of each plan, the mean (S, orders) over projections, each counting by its importance."""
+    def average(self) -> list[Doubles]:
+        """Of each plan, the weighted mean (S, orders) over projections."""
         weights = np.concatenate(self._weights)
-        return [np.tensordot(weights[: len(costs)], costs, 1) / len(costs) for costs in self.costs()]
+        return [np.tensordot(weights[: len(costs)], costs, 1) / len(costs) for costs in self.result()]
 
 
-class KeepPools(Collector):
-    """Keeps the projections of the points of some datasets."""
-
-    def __init__(self, members: tuple[int, ...]) -> None:
-        self._members = members
-        self.pools: list[Pool] = []
-
-    def before_sorting(self, chunk: Projected) -> None:
-        """Keep one chunk."""
-        self.pools.append(chunk.pool(self._members))
-
-
-def collect_costs(parts: Sequence[Any], plan: Plan, engine: Engine) -> Doubles:
+def collect_costs(parts: Sequence[Values], plan: Plan, engine: Engine) -> Doubles:
     """W_p^p (B, S, orders) of some splits from what an engine gave for one chunk of projections after another."""
     costs = engine.collect(parts)
     if not np.isfinite(costs).all():

@@ -7,7 +7,7 @@ projection's polynomial weighted by membership; each point is shifted by its exp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -15,9 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_order, describe
 from sotdd.basics.errors import SotddError, require
-from sotdd.compute.engine import Sorted
 from sotdd.compute.kernels.rows import Overlaps
-from sotdd.compute.run import Collector, run
 from sotdd.inputs.labels import Labels as NumberedLabels
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
@@ -101,9 +99,7 @@ def sotdd_loss(
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
         points, others = (_standardise(part, projections.scaler) for part in (x, x2))
         memberships, theirs = _find_memberships(y, x, "x", "y"), _find_memberships(y2, x2, "x2", "y2")
-        cost = _MeanCost((points, memberships, others, theirs), p)
-        run([], projections, cost, [cost])
-        loss = torch.stack(cost.parts).sum()
+        loss = _average_costs((points, memberships, others, theirs), projections, p)
     if not bool(loss.isfinite()):
         raise SotddError(
             f"the loss is not finite at p={p:g}: class moments or powers overflow; scale the features, bring outliers "
@@ -189,39 +185,29 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
         raise SotddError(f"{arrived}: expected softmax(..., dim=1).")
 
 
-class _MeanCost(Collector):
-    """The mean over projections, by their weights, of W_p^p, which torch differentiates: engine and collector in one.
+def _average_costs(sides: tuple[Tensor, Tensor, Tensor, Tensor], projections: Projections, p: float) -> Tensor:
+    """The weighted mean over projections of W_p^p, which torch differentiates.
 
-    Rows are made where they are transported and, with more than one chunk, made again for the gradient, so that one
-    chunk is in memory at a time. Of each side it gets scaled points (n, d) and memberships (n, C).
+    Of each side it gets scaled points (n, d) and memberships (n, C). With more than one chunk of projections, rows are
+    made again for the gradient, so that one chunk is in memory at a time.
     """
+    n, m, count = len(sides[0]), len(sides[2]), projections.n_projections
+    overlaps = None if n == m else Overlaps.of(n, m)
+    chunk = max(1, _CHUNK_VALUES // (n + m) // BLOCK) * BLOCK
+    parts = []
+    for start in range(0, count, chunk):
+        block = projections.draw(start, start + chunk)
 
-    def __init__(self, sides: tuple[Tensor, Tensor, Tensor, Tensor], p: float) -> None:
-        n, m = len(sides[0]), len(sides[2])
-        self._sides, self._p, self._count = sides, p, 0
-        self._overlaps = None if n == m else Overlaps.of(n, m)
-        self._chunk = max(1, _CHUNK_VALUES // (n + m) // BLOCK) * BLOCK
-        self.parts: list[Tensor] = []
+        def measure(*tensors: Tensor, block: Block = block) -> Tensor:
+            a, b = (_sort_rows(points, members, block) for points, members in (tensors[:2], tensors[2:]))
+            return _transport(a, b, p, overlaps)
 
-    def walk(self, _none: Sequence[object], projections: Projections, **_asked: object) -> Iterator[Sorted]:
-        """Draw one chunk of projections after another."""
-        self._count = projections.n_projections
-        for start in range(0, self._count, self._chunk):
-            block = projections.draw(start, start + self._chunk)
-            yield Sorted(slice(start, start + len(block)), [], block, [], [], [], [])
-
-    def after_sorting(self, chunk: Sorted) -> None:
-        """Add what a chunk costs."""
-
-        def make(*tensors: Tensor) -> Tensor:
-            a, b = (_sort_rows(points, members, chunk.block) for points, members in (tensors[:2], tensors[2:]))
-            return _transport(a, b, self._p, self._overlaps)
-
-        if self._count > self._chunk:
-            costs: Tensor = checkpoint(make, *self._sides, use_reentrant=False, preserve_rng_state=False)
+        if count > chunk:
+            costs: Tensor = checkpoint(measure, *sides, use_reentrant=False, preserve_rng_state=False)
         else:
-            costs = make(*self._sides)
-        self.parts.append((_like(chunk.block.importance, costs) * costs).sum() / self._count)
+            costs = measure(*sides)
+        parts.append((_like(block.importance, costs) * costs).sum() / count)
+    return torch.stack(parts).sum()
 
 
 def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:

@@ -24,9 +24,9 @@ from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.comparison import remark_on_features
-from sotdd.compute.engine import Engine, Pool
-from sotdd.compute.resampling import KeepPools, Marks, Plan, collect_costs, find_distances
-from sotdd.compute.run import choose_engine, run
+from sotdd.compute.engine import Engine, choose_engine
+from sotdd.compute.resampling import Marks, Plan, collect_costs, find_distances
+from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData, cut_range
@@ -317,23 +317,22 @@ class Permutations:
         self._projections, self._how, self._engine, self.columns = projections, how, engine, columns or []
         self._with_names, self._judges_all, self._drawn = how.label_names == "match", how.statistic == "combined", 0
         self.plan = plan = replace(Plan.of_pair(pair, (0, 1), 0, seed, (how.p,)), actual=True, n_cells=None)
-        kept = KeepPools((0, 1))
-        run(pair, projections, engine, [kept])
+        pools = [ProjectedPoints.pool(points) for points in project_datasets(pair, projections, engine)]
         self.pairs, self.within = Pairs(self.columns), Within(self.columns, plan.codes, self._with_names)
         self.table, self.differences = dict[str, Doubles](), Differences()
-        self._shown, self._pools = replace(plan, n_cells=_CELLS_SHOWN) if self._judges_all else plan, kept.pools
-        self._distances = self._cost(plan, kept.pools, plan.mark_all(range(1)))
-        self._costs: dict[str, tuple[Plan, list[Pool]]] = {}
+        self._shown, self._pools = replace(plan, n_cells=_CELLS_SHOWN) if self._judges_all else plan, pools
+        self._distances = self._cost(plan, pools, plan.mark_all(range(1)))
+        self._costs: dict[str, tuple[Plan, list[ProjectedPoints]]] = {}
         self._measures: dict[str, statistics.Measure] = {}
         if self._judges_all:
-            near, has_classes = [pool.bring_near(statistics.FARTHEST) for pool in kept.pools], plan.n_classes > 1
+            near, has_classes = [pool.clip_outliers(statistics.FARTHEST) for pool in pools], plan.n_classes > 1
             is_large = len(plan.codes) > _LARGE
-            costly = [pool.part(slice(-(-len(pool.rows) // 2))) for pool in near] if is_large else near
+            costly = [pool.along(slice(-(-len(pool.rows) // 2))) for pool in near] if is_large else near
             of_labels = replace(plan, orders=statistics.ORDERS, n_cells=_CELLS)
             of_features = replace(of_labels, labels=False, n_cells=_CELLS_OF_FEATURES)
             self._costs = {"distance": (of_labels, costly)} if has_classes else {}
             self._costs["features"] = of_features, costly
-            rows = np.concatenate([pool.values() for pool in near])
+            rows = np.concatenate([pool.fetch() for pool in near])
             table = statistics.centre_rows(rows, None).T if columns is None else _list_ranked(columns)
             self._axes = statistics.find_axes(table)
             self._measures["means"] = statistics.measure_means(rows)
@@ -399,7 +398,7 @@ class Permutations:
         if self._judges_all:
             self._compare(np.concatenate(drawn))
 
-    def _cost(self, plan: Plan, pools: Sequence[Pool], marks: Marks) -> Doubles:
+    def _cost(self, plan: Plan, pools: Sequence[ProjectedPoints], marks: Marks) -> Doubles:
         """W_p^p (L, S, orders) of some splits."""
         return collect_costs([self._engine.split_costs(pool, plan, marks) for pool in pools], plan, self._engine)
 

@@ -147,7 +147,7 @@ def distance(
         into ``bins``: these are numbers, which count by their value.
     device
         "cpu", "cuda" or "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
-        there and the work is worth it, or else the processor.
+        there and the work is worth it, or else the processor. "numpy" is the definition, slow and clear.
     progress
         True for a bar, or a function of (done, total) projections.
     settings

@@ -19,6 +19,7 @@ from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.text import say_count
+from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
@@ -33,7 +34,7 @@ from sotdd.sketches.histograms import check_classes, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sums import Doubles, Portion, Sums, TermSums, ValueCounts, for_each_portion
+from sotdd.sketches.sums import Doubles, Sums, TermSums, ValueCounts, cut_blocks, project_batch
 from sotdd.sketches.uncertainty import GroupCounts
 
 
@@ -146,12 +147,16 @@ class SketchBuilder:
             self.by_position |= meets_by_position(batch, self.projections.columns)
             for sums in self.sums.values():
                 sums.add_points(batch)
-            for_each_portion(batch, self.projections, self._gather, before)
+            for points, some, start in project_batch(batch, self.projections):
+                self._add_points(points, some, before + start)
 
-    def _gather(self, portion: Portion) -> None:
-        for sums in self.sums.values():
-            if sums.kept:
-                sums.gather(portion)
+    def _add_points(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
+        def add(block: ProjectedPoints) -> None:
+            for sums in self.sums.values():
+                if sums.kept:
+                    sums.add(block, batch, before)
+
+        points.engine.workers.each(add, cut_blocks(points))
 
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder through the same projections."""
@@ -209,7 +214,7 @@ class SketchBuilder:
             lost,
             (remark_position(name, projections.columns is not None),) if self.by_position else (),
             halves=groups.find_halves(),
-            controls=controls.collect(dict(zip(classes, counts.tolist(), strict=True))),
+            controls=controls.result(dict(zip(classes, counts.tolist(), strict=True))),
         )
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -1,35 +1,35 @@
-"""Sums over streams that the controls of a sketch are made of (`sotdd.compute.controls`)."""
+"""Sums over streams that the controls of a sketch are made of (`sotdd.compute.class_moments`)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.controls import CollectControls, ControlValues, find_controls
-from sotdd.compute.engine import Sorted
-from sotdd.compute.run import run
-from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import ORDERS, Block
+from sotdd.basics.threads import Workers
+from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, PointMoments, combine_classes, find_controlled
+from sotdd.compute.sampling import Sampler
+from sotdd.compute.slices import ProjectedPoints
+from sotdd.inputs.data import LabelledData, cut_range
+from sotdd.projections.draws import BLOCK, ORDERS, Block
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.sums import Portion, Sums
-
-if TYPE_CHECKING:
-    from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.sketches.sums import Sums
 
 Doubles = NDArray[np.float64]
 
 # How much memory sums of powers may take. With more classes nothing is carried.
 _POWER_BYTES = 256 << 20
+# Projections whose class moments are combined at a time.
+_TOGETHER = 16 * BLOCK
 # What turns sums of t^2, t^4 and t^6 into sums of t^k / k!.
 _FACTORIALS = np.array([2.0, 24.0, 720.0])
 
 
 def draw_weights(projections: Projections) -> Doubles:
-    """(L,) what each projection counts by in a mean."""
+    """(L,) the weight of each projection in a mean."""
     if not projections.weighted:
         return np.ones(projections.n_projections)
     return np.concatenate([block.importance for _, block in projections.blocks()])
@@ -47,14 +47,15 @@ class PowerSums(Sums):
     def __init__(self, projections: Projections) -> None:
         self.most_bytes = _POWER_BYTES
         self._projections = projections
-        self._wanted, _, self._dimensions = find_controls(projections)
+        self._controlled = find_controlled(projections)
         count, width = projections.n_projections, ORDERS + 1
-        n_totals = 0 if self._dimensions is None else projections.n_features
+        self._parts = cut_range(count, _TOGETHER)
+        n_totals = projections.n_features if self._controlled.directions else 0
         super().__init__(
             {"powers": partial(np.zeros, (count, width)), "totals": partial(np.zeros, n_totals)},
             {"even": partial(np.zeros, (count, 3)), "lengths": partial(np.zeros, 3)},
         )
-        if not self._wanted:
+        if not any(self._controlled):
             self.drop()
 
     def add_points(self, batch: LabelledData) -> None:
@@ -62,7 +63,7 @@ class PowerSums(Sums):
         from sotdd.compute.cpu.rows import scale_rows
         from sotdd.compute.kernels.moments import norm_sums
 
-        if not self.kept or self._dimensions is None:
+        if not (self.kept and self._controlled.directions):
             return
         lengths = np.zeros(3)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
@@ -76,58 +77,43 @@ class PowerSums(Sums):
                     self.by_class[label]["totals"][part] += total
             self.whole["lengths"] += lengths
 
-    def gather(self, portion: Portion) -> None:
-        """Add the projections of some points."""
+    def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
+        """Add powers of some projected points."""
         from sotdd.compute.kernels.moments import power_sums
 
-        sums = np.empty((len(portion.rows), len(portion.classes), ORDERS + 1))
-        even = np.empty((len(portion.rows), 3))
+        rows = points.fetch()
+        sums, even = np.empty((len(rows), len(batch.classes), ORDERS + 1)), np.empty((len(rows), 3))
         with np.errstate(over="ignore", invalid="ignore"):
-            power_sums(portion.rows, portion.offsets.view(np.uint64), portion.terms.limit, sums, even)
-            self.whole["even"][portion.part] += even
-            for number, label in enumerate(portion.classes):
-                self.by_class[label]["powers"][portion.part] += sums[:, number]
+            power_sums(rows, batch.offsets.view(np.uint64), points.terms.limit, sums, even)
+            self.whole["even"][points.part] += even
+            for number, label in enumerate(batch.classes):
+                self.by_class[label]["powers"][points.part] += sums[:, number]
 
-    def collect(self, counts: Mapping[Hashable, int]) -> ControlValues | None:
-        """What a sketch of all points carries; None where nothing was kept."""
-        from sotdd.compute.cpu.engine import CpuEngine
-
+    def result(self, counts: Mapping[Hashable, int]) -> ClassMoments | None:
+        """The class moments that a sketch of all points carries; None where nothing was kept."""
         if not self.kept:
             return None
-        with np.errstate(over="ignore", invalid="ignore"), CpuEngine() as engine:
-            controls = _SummedControls(self, counts, engine)
-            run([], self._projections, engine, [controls])
-            return next((found.narrow() for found in controls.collect()), None)
+        n_samples = LABEL_SAMPLES if self._controlled.labels else 0
+        with np.errstate(over="ignore", invalid="ignore"), Workers() as workers:
+            sampled = Sampler(workers, self._projections, n_samples).follow(self._parts, ahead=2)
+            found = [self._combine(counts, *one) for one in zip(self._parts, sampled, strict=True)]
+            gaussian, directions = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            moments = ClassMoments(gaussian if self._controlled.labels else None, None, None)
+            if self._controlled.directions:
+                points = PointMoments.of(self._find_norms(counts), self._projections.n_features)
+                moments = replace(moments, direction_moments=directions, point_moments=points)
+        return moments.narrow()
 
-    def find_means(self, counts: Mapping[Hashable, int]) -> Doubles:
-        """Means over points, as `Sorted` has them."""
+    def _find_norms(self, counts: Mapping[Hashable, int]) -> Doubles:
+        """The point norms (4 + d,) of all points, as `Slices` has them."""
         totals = {label: self.by_class[label]["totals"] for label in counts}
         between = sum(float(total @ total) / counts[label] for label, total in totals.items())
         sums = np.concatenate([self.whole["lengths"], [between], np.sum(list(totals.values()), axis=0)])
         return sums / sum(counts.values())
 
-    def place(self, counts: Mapping[Hashable, int], part: slice, block: Block) -> tuple[Doubles, Doubles]:
-        """What `Sorted` has as places and values of a dataset, as ``group_rows`` of the compiled loops finds them."""
-        sizes = np.array(list(counts.values()), np.float64)
-        shares, even = sizes / sizes.sum(), self.whole["even"][part] / (_FACTORIALS * sizes.sum())
+    def _combine(self, counts: Mapping[Hashable, int], part: slice, block: Block) -> tuple[Doubles, Doubles]:
+        """The Gaussian and direction moments of all points along some projections."""
+        sizes = np.array(list(counts.values()), np.int64)
         known = np.stack([self.by_class[label]["powers"][part] for label in counts], axis=1) / sizes[:, None]
-        mean, terms = np.einsum("c,bcd->bd", shares, known), block.further[:, :-1]  # (B, 9), (B, 9, 1 + J)
-        apart = known - mean[:, None]
-        between = apart[:, :, 0] ** 2 @ shares
-        within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - between)
-        variances = np.einsum("c,bcj->bj", shares, (apart @ terms) ** 2) + terms[:, 0] ** 2 * within[:, None]
-        places = np.stack([(mean[:, None] @ terms)[:, 0], np.sqrt(variances)], axis=2)
-        return places, np.column_stack([mean[:, 0], between + mean[:, 0] ** 2, even])
-
-
-class _SummedControls(CollectControls):
-    """Controls whose class moments follow from sums, not from points."""
-
-    def __init__(self, sums: PowerSums, counts: Mapping[Hashable, int], engine: CpuEngine) -> None:
-        super().__init__(sums._projections, engine)
-        self._sums, self._counts = sums, counts
-
-    def after_sorting(self, chunk: Sorted) -> None:
-        """Take what the sums say under one chunk."""
-        places, values = self._sums.place(self._counts, chunk.part, chunk.block)
-        self.add([places], [values], [self._sums.find_means(self._counts)])
+        even = self.whole["even"][part] / (_FACTORIALS * sizes.sum())
+        return combine_classes(known, even, sizes, block.further)

@@ -17,7 +17,7 @@ from os import PathLike
 import numpy as np
 
 from sotdd.basics.text import json_label
-from sotdd.compute.controls import ControlValues, Lengths
+from sotdd.compute.class_moments import ClassMoments, PointMoments
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.codec import (
@@ -85,30 +85,30 @@ def unpack_sketch(content: bytes, name: str | PathLike[str], projections: Projec
     )
 
 
-def _pack_controls(controls: ControlValues | None) -> Arrays:
+def _pack_controls(controls: ClassMoments | None) -> Arrays:
     if controls is None:
         return {}
-    arrays: Arrays = {} if controls.places is None else {"places": controls.places}
-    if controls.values is not None and controls.lengths is not None:
-        known = controls.lengths
+    gaussian, directions, known = controls.gaussian_moments, controls.direction_moments, controls.point_moments
+    arrays: Arrays = {} if gaussian is None else {"places": gaussian}
+    if directions is not None and known is not None:
         numbers = np.array([*known.even, known.between, known.dimensions])
-        arrays |= {"values": controls.values, "lengths": numbers, "mean": known.mean.astype(np.float32)}
+        arrays |= {"values": directions, "lengths": numbers, "mean": known.mean.astype(np.float32)}
     return arrays
 
 
-def _read_controls(reader: Reader, n_projections: int) -> ControlValues | None:
-    places = values = lengths = None
+def _read_controls(reader: Reader, n_projections: int) -> ClassMoments | None:
+    gaussian = directions = points = None
     if reader.holds("places"):
-        places = reader.array("places", Field("f4", (n_projections, None, 2)))
+        gaussian = reader.array("places", Field("f4", (n_projections, None, 2)))
     if reader.holds("values"):
         n_features = reader.within("recipe").count("n_features")
-        values = reader.array("values", Field("f8", (n_projections, 5)))
+        directions = reader.array("values", Field("f8", (n_projections, 5)))
         *even, between, dimensions = reader.array("lengths", Field("f8", (5,), least=0))
         mean = reader.array("mean", Field("f4", (n_features,))).astype(np.float64)
         if not n_features <= dimensions <= MOST_FEATURES:
             raise reader.refuse("its directions are in fewer dimensions than there are features, or in too many")
-        lengths = Lengths(np.array(even), float(between), mean, int(dimensions))
-    return None if places is None and values is None else ControlValues(places, values, lengths)
+        points = PointMoments(np.array(even), float(between), mean, int(dimensions))
+    return None if gaussian is None and directions is None else ClassMoments(gaussian, directions, points)
 
 
 # ------------------------------------------------------------------ builders

@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -26,6 +28,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
+from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.tensors import is_tensor
@@ -37,7 +40,7 @@ from sotdd.sketches.noise import Noise, estimate_masses, estimate_shift, find_ma
 from sotdd.sketches.quantiles import QUANTILES, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sums import Portion, for_each_portion
+from sotdd.sketches.sums import cut_blocks, project_batch
 
 Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -231,7 +234,8 @@ class ExactCounts:
         """Count a batch whose classes are all known."""
         for label, count in zip(batch.classes, batch.counts.tolist(), strict=True):
             self.sizes[self._number[label]] += count
-        for_each_portion(batch, self.projections, self._count)
+        for points, some, _ in project_batch(batch, self.projections):
+            points.engine.workers.each(partial(self._count, batch=some), cut_blocks(points))
 
     def refuse_own_projections(self) -> None:
         """Refuse projections that these very rows are the centre of: scale and tilt would tell of them without noise.
@@ -270,21 +274,21 @@ class ExactCounts:
                 np.add.at(out[line], bins, self.fine[number, line])
         return out
 
-    def _count(self, portion: Portion) -> None:
-        assert isinstance(portion.terms, Polynomials)
-        part = portion.part
-        rows = np.nan_to_num(portion.rows).astype(np.float64)
+    def _count(self, points: ProjectedPoints, batch: LabelledData) -> None:
+        assert isinstance(points.terms, Polynomials)
+        part = points.part
+        rows = np.nan_to_num(points.fetch()).astype(np.float64)
         self._totals[part] += rows.sum(axis=1)
         self._squares[part] += np.einsum("bm,bm->b", rows, rows)
-        of_labels = np.nan_to_num(portion.label_rows).astype(np.float64)
-        values = _evaluate(portion.terms, of_labels) / self.spreads[part][:, None]
+        of_labels = np.nan_to_num(points.fetch_label_rows()).astype(np.float64)
+        values = _evaluate(points.terms, of_labels) / self.spreads[part][:, None]
         most = _WITHIN * self.max_label * math.sqrt(len(values))
         values *= np.minimum(1.0, most / np.maximum(np.sqrt(np.einsum("bm,bm->m", values, values)), 1e-300))
         steps = np.trunc(values / STEP).astype(np.int64)
         at = np.floor((rows / REACH + 1) * (FINE / 2))
         bins = np.clip(at, 0, FINE - 1).astype(np.int64) + FINE * np.arange(len(at))[:, None]
-        for index, label in enumerate(portion.classes):
-            number, members = self._number[label], slice(*portion.offsets[index : index + 2].tolist())
+        for label, (first, last) in zip(batch.classes, pairwise(batch.offsets.tolist()), strict=True):
+            number, members = self._number[label], slice(first, last)
             self.sums[number, part] += steps[:, members].sum(axis=1)
             found = np.bincount(bins[:, members].ravel(), minlength=FINE * len(at))
             self.fine[number, part] += found.reshape(len(at), FINE)

@@ -16,7 +16,7 @@ from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
-from sotdd.compute.controls import ControlSides, ControlValues
+from sotdd.compute.class_moments import ClassMoments, control_pairs
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator, estimate_distance
 from sotdd.projections.recipe import Projections
@@ -90,7 +90,7 @@ class Sketch(Received):
     lost: Lost | None = None
     remarks: Remarks = ()
     halves: Halves | None = None
-    controls: ControlValues | None = None
+    controls: ClassMoments | None = None
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
@@ -183,7 +183,7 @@ class Sketch(Received):
         scaled = () if self.scaler is None else self.scaler.remarks
         controlled = None
         if not plain and self.controls is not None and other.controls is not None:
-            [controlled] = ControlSides([self.controls, other.controls], self.weights).control([(0, 1)], order)
+            [controlled] = control_pairs([self.controls, other.controls], self.weights, [(0, 1)], order)
         result = estimate_distance(
             per_projection,
             order,

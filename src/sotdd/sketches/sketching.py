@@ -15,12 +15,12 @@ import numpy as np
 from sotdd.basics.checks import describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError
-from sotdd.compute.controls import CollectControls
+from sotdd.compute.class_moments import MomentAccumulator
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Engine, Sorted
+from sotdd.compute.engine import choose_engine
 from sotdd.compute.estimators import Estimator
-from sotdd.compute.resampling import Resample
-from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.compute.resampling import Resampling
+from sotdd.compute.slices import Slices, slice_datasets
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData, cut_range
@@ -110,10 +110,14 @@ def sketch_opened(
     kept = Levels(data.n_points, smooth=False) if levels is None or exact else levels
     engine = choose_engine(device, [data], projections.n_projections)
     with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
-        found = _Functions(data, projections.n_projections, kept, exact, active)
-        controls = CollectControls(projections, active)
-        halves = Resample(plan_halves(data, projections), active, projections.n_projections)
-        run([data], projections, active, [found, controls, halves], report)
+        found, moments = _Functions(data, projections.n_projections, kept, exact), MomentAccumulator(projections)
+        halves = Resampling(plan_halves(data, projections))
+        for slices in slice_datasets(
+            [data], projections, active, class_moments=True, unsorted=halves.n_projections, report=report
+        ):
+            found.add(slices)
+            moments.add(slices)
+            halves.add(slices)
     by_position = meets_by_position(data, projections.columns)
     return Sketch(
         data.name,
@@ -127,30 +131,30 @@ def sketch_opened(
         found.lost,
         (remark_position(data.name, projections.columns is not None),) if by_position else (),
         find_halves(halves, found.weights),
-        next((found.narrow() for found in controls.collect()), None),
+        next((found.narrow() for found in moments.result()), None),
     )
 
 
-class _Functions(Collector):
-    """Takes quantile functions, class terms and what each projection counts by."""
+class _Functions:
+    """Takes quantile functions, class terms and the weight of each projection."""
 
-    def __init__(self, data: LabelledData, count: int, levels: Levels, exact: bool, engine: Engine) -> None:
-        self._levels, self._exact, self._engine = levels, exact, engine
+    def __init__(self, data: LabelledData, count: int, levels: Levels, exact: bool) -> None:
+        self._levels, self._exact = levels, exact
         self.quantiles = np.empty((count, levels.count), np.float32)
         self.terms = np.empty((count, len(data.classes)), np.float32)
         self.lost, self.weights = np.zeros((count, 3)), np.ones(count)
 
-    def after_sorting(self, chunk: Sorted) -> None:
+    def add(self, slices: Slices) -> None:
         """Take those of one chunk."""
-        here, (rows,) = chunk.part, chunk.rows
-        self.quantiles[here] = self._engine.quantiles(rows, self._levels.edges)
-        self.terms[here] = self._engine.collect(chunk.terms)
-        self.weights[here] = chunk.block.importance
+        here, (rows,), engine = slices.part, slices.rows, slices.engine
+        self.quantiles[here] = engine.average_parts(rows, self._levels.edges)
+        self.terms[here] = engine.collect(slices.class_terms)
+        self.weights[here] = slices.block.importance
         if not self._exact:
             # On the host: a walk along two functions is nothing for a device, and rows are copied faster than sorted.
-            host, means = self._engine.fetch_rows(rows), self.quantiles[here]
+            host, means = engine.fetch_rows(rows), self.quantiles[here]
             places, lines = place_points(host.shape[1]), cut_range(len(host), 1)
-            found = self._engine.workers.each(lambda k: measure_loss(host[k], places, means[k], self._levels), lines)
+            found = engine.workers.each(lambda k: measure_loss(host[k], places, means[k], self._levels), lines)
             self.lost[here, :2] = np.concatenate(found)
 
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.engine import Projected, describe_overflow, refuse_bad_terms
-from sotdd.compute.run import Collector, run
-from sotdd.inputs.data import LabelledData
+from sotdd.compute.engine import choose_engine, describe_overflow, refuse_bad_terms
+from sotdd.compute.slices import ProjectedPoints, project_datasets
+from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.moments import LabelTerms, Polynomials
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader
 from sotdd.sketches.histograms import Histograms
-
-if TYPE_CHECKING:
-    from sotdd.compute.cpu.engine import CpuEngine
 
 Doubles = NDArray[np.float64]
 Total: TypeAlias = "Doubles | Histograms"
@@ -32,73 +30,28 @@ _MOST_POINTS = 8192
 _MOST_VALUES = 1 << 24
 
 
-# ------------------------------------------------------------------ points through projections
+# ------------------------------------------------------------------ projected points
 
 
-@dataclass(frozen=True, eq=False)
-class Portion:
-    """Some points through some projections.
+def project_batch(data: LabelledData, projections: Projections) -> Iterator[tuple[ProjectedPoints, LabelledData, int]]:
+    """Project the points of a batch, some at a time.
 
-    Attributes
-    ----------
-    part
-        Which projections.
-    rows
-        (B, m) feature projections of points grouped by class.
-    label_rows
-        (B, m) what class terms are computed from, as in `Pool`.
-    classes, offsets
-        The classes among these points, and where each begins and ends.
-    terms
-        How labels enter these projections.
-    before
-        How many points of the stream came before these.
+    Yields some projected points, grouped by class; the points and their classes; and how many come before these.
     """
-
-    part: slice
-    rows: NDArray[np.float32]
-    label_rows: NDArray[np.float32]
-    classes: tuple[Hashable, ...]
-    offsets: NDArray[np.int64]
-    terms: LabelTerms
-    before: int
-
-
-def for_each_portion(
-    data: LabelledData, projections: Projections, work: Callable[[Portion], None], before: int = 0
-) -> None:
-    """Call ``work`` on every portion of a batch; portions of the same points run in parallel."""
-    from sotdd.compute.cpu.engine import CpuEngine
-
     size = max(1, min(_MOST_POINTS, _MOST_VALUES // data.n_features))
-    with CpuEngine() as engine:
-        for start in range(0, data.n_points, size):
-            rows = slice(start, start + size)
-            some = replace(data, features=data.features[rows], codes=data.codes[rows])
-            run([some], projections, engine, [_Portions(some, engine, work, before + start)])
+    with choose_engine("cpu", [], 1) as engine:
+        for rows in cut_range(data.n_points, size):
+            present, codes = np.unique(data.codes[rows], return_inverse=True)
+            classes = tuple(data.classes[code] for code in present)
+            some = replace(data, features=data.features[rows], classes=classes, codes=codes)
+            order = some.group()
+            for [points] in project_datasets([some], projections, engine):
+                yield points.take(order), some, rows.start
 
 
-class _Portions(Collector):
-    """Hands the projections of a few points on, grouped by class, some projections to each thread."""
-
-    def __init__(self, data: LabelledData, engine: CpuEngine, work: Callable[[Portion], None], before: int) -> None:
-        self._engine, self._work, self._before = engine, work, before
-        self._order = np.argsort(data.codes, kind="stable")
-        present, counts = np.unique(data.codes, return_counts=True)
-        self._offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self._classes = tuple(data.classes[code] for code in present)
-
-    def before_sorting(self, chunk: Projected) -> None:
-        """Hand one chunk on."""
-        pool: Any = chunk.pool((0,)).take(self._order)  # rows of the processor's engine
-
-        def hand_on(start: int) -> None:
-            some = pool.part(slice(start, start + BLOCK))
-            part = slice(chunk.part.start + start, chunk.part.start + start + len(some.rows))
-            points = some.rows, some.label_rows, self._classes, self._offsets
-            self._work(Portion(part, *points, some.terms, self._before))
-
-        self._engine.workers.each(hand_on, range(0, len(pool.rows), BLOCK))
+def cut_blocks(points: ProjectedPoints) -> list[ProjectedPoints]:
+    """The points along one block of projections after another, for threads to take."""
+    return [points.along(part) for part in cut_range(len(points.weights), BLOCK)]
 
 
 # ------------------------------------------------------------------ what is summed
@@ -139,8 +92,11 @@ class Sums(ABC):
         self.whole: dict[str, Any] = {name: make() for name, make in (whole or {}).items()}
 
     @abstractmethod
-    def gather(self, portion: Portion) -> None:
-        """Add the projections of some points; portions of other projections are added at the same time."""
+    def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
+        """Add projected points, grouped by the classes of a batch, which so many points of the stream came before.
+
+        Others along other projections are added at the same time.
+        """
 
     def add_points(self, batch: LabelledData) -> None:  # noqa: B027  # most need the projections only
         """Add the points of a batch, once for all projections."""
@@ -239,16 +195,16 @@ class TermSums(Sums):
     def __init__(self, projections: Projections) -> None:
         super().__init__({"sums": partial(np.zeros, projections.n_projections)})
 
-    def gather(self, portion: Portion) -> None:
-        """Add one portion, or say why its polynomials cannot be summed."""
+    def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
+        """Add sums of polynomials, or say why they cannot be summed."""
         from sotdd.compute.cpu.rows import sum_classes
 
-        assert isinstance(portion.terms, Polynomials)
-        sums = sum_classes(portion.label_rows, portion.offsets, portion.terms)
-        means = sums / np.diff(portion.offsets)
-        refuse_bad_terms("stream", portion.label_rows, means, portion.terms, portion.part.start)
-        for label, column in zip(portion.classes, sums.T, strict=True):
-            self.by_class[label]["sums"][portion.part] += column
+        assert isinstance(points.terms, Polynomials)
+        label_rows = points.fetch_label_rows()
+        sums = sum_classes(label_rows, batch.offsets, points.terms)
+        refuse_bad_terms("stream", label_rows, sums / batch.counts, points.terms, points.part.start)
+        for label, column in zip(batch.classes, sums.T, strict=True):
+            self.by_class[label]["sums"][points.part] += column
 
 
 class ValueCounts(Sums):
@@ -259,10 +215,10 @@ class ValueCounts(Sums):
     def __init__(self, projections: Projections) -> None:
         super().__init__({"values": partial(Histograms.empty, projections.n_projections)})
 
-    def gather(self, portion: Portion) -> None:
+    def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
         """Count the values of each class."""
-        for index, label in enumerate(portion.classes):
-            begin, end = portion.offsets[index : index + 2].tolist()
-            line = self.by_class[label]["values"].count(portion.part, portion.rows, begin, end)
+        rows = points.fetch()
+        for label, (begin, end) in zip(batch.classes, pairwise(batch.offsets.tolist()), strict=True):
+            line = self.by_class[label]["values"].count(points.part, rows, begin, end)
             if line >= 0:
-                raise describe_overflow("stream", portion.part.start + line)
+                raise describe_overflow("stream", points.part.start + line)

@@ -34,14 +34,15 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.compute.noise_floor import NoiseFloor
-from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, find_distances, make_seed
+from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find_distances, make_seed
+from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.histograms import BINS, Histograms, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels
-from sotdd.sketches.sums import Doubles, Portion, Sums
+from sotdd.sketches.sums import Doubles, Sums
 
 Lost = NDArray[np.float64]  # (L, 3)
 Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and for p = 2
@@ -64,7 +65,7 @@ GROUP_BINS = BINS // 4
 # How much memory the counts of all classes and groups may take together. With more classes nothing is kept.
 _GROUP_BYTES = 128 << 20
 
-assert HALVING_PROJECTIONS == BLOCK  # portions of the first block have all that is counted
+assert HALVING_PROJECTIONS == BLOCK  # points along the first block have all that is counted
 
 
 def measure_loss(
@@ -117,13 +118,13 @@ def plan_halves(data: LabelledData, projections: Projections) -> list[Plan]:
     return plans
 
 
-def find_halves(resample: Resample, weights: NDArray[np.float64]) -> Halves | None:
+def find_halves(resampling: Resampling, weights: NDArray[np.float64]) -> Halves | None:
     """The distances of halves, where projections count by weights (L,).
 
     None for a single point, or where costs overflow float64.
     """
     try:
-        costs = resample.costs()
+        costs = resampling.result()
     except SotddError:  # the sketch itself is good, and its distances say what overflows
         return None
     return root_costs(costs, weights) if costs else None
@@ -197,23 +198,23 @@ class GroupCounts(Sums):
         groups = {str(group): partial(Histograms.empty, self._n_rows, GROUP_BINS) for group in range(GROUPS)}
         super().__init__({**groups, "terms": partial(np.zeros, (GROUPS, self._n_rows))})
 
-    def gather(self, portion: Portion) -> None:
-        """Deal some points out, and count them; only the first projections matter."""
+    def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
+        """Assign points to groups, and count them; only the first projections matter."""
         from sotdd.compute.cpu.rows import sum_classes
 
-        if portion.part.start:
+        if points.part.start:
             return
-        assert isinstance(portion.terms, Polynomials)
-        rng = generator(make_seed(self._projections), Stream.STREAM_GROUPS, portion.before)
-        drawn = np.asarray(rng.integers(GROUPS, size=portion.rows.shape[1]))
-        for label, (begin, end) in zip(portion.classes, pairwise(portion.offsets.tolist()), strict=True):
+        assert isinstance(points.terms, Polynomials)
+        rng = generator(make_seed(self._projections), Stream.STREAM_GROUPS, before)
+        drawn = np.asarray(rng.integers(GROUPS, size=batch.n_points))
+        for label, (begin, end) in zip(batch.classes, pairwise(batch.offsets.tolist()), strict=True):
             totals = self.by_class[label]
             for group in range(GROUPS):
                 index = begin + np.flatnonzero(drawn[begin:end] == group)
                 if index.size:
-                    rows, label_rows = (part[:, index] for part in (portion.rows, portion.label_rows))
-                    totals[str(group)].count(portion.part, rows, 0, index.size)
-                    totals["terms"][group] += sum_classes(label_rows, np.array([0, index.size]), portion.terms)[:, 0]
+                    rows, label_rows = (part[:, index] for part in (points.fetch(), points.fetch_label_rows()))
+                    totals[str(group)].count(points.part, rows, 0, index.size)
+                    totals["terms"][group] += sum_classes(label_rows, np.array([0, index.size]), points.terms)[:, 0]
 
     def find_halves(self) -> Halves | None:
         """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""

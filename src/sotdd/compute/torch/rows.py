@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise as neighbours
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.compute.engine import Pool
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import Marks, Plan, Side
+from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
@@ -110,7 +110,6 @@ class Layout:
     position: torch.Tensor | None  # (n,) index of each point among grouped points; None where they lie so
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
     scaling: Scaling | None  # of its points
-    by_class: bool = False  # whether each class is sorted on its own
     kept: dict[object, torch.Tensor] = field(default_factory=dict)  # what was made of the points for all chunks
 
 
@@ -203,7 +202,7 @@ def sort(rows: Rows) -> Rows:
     return rows if fused.sort_in_place(rows) else torch.sort(rows, dim=1).values
 
 
-def part_means(rows: Rows, edges: NDArray[np.float64]) -> Rows:
+def average_parts(rows: Rows, edges: NDArray[np.float64]) -> Rows:
     """Means (B, Q) of each sorted row (B, n) over parts of probability with these edges (Q + 1,).
 
     Sums up to the edges are subtracted, in float64, but for parts that lie within one point, of which there are many
@@ -240,37 +239,36 @@ def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
     return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
 
 
-def split_costs(pool: Pool, plan: Plan, marks: Marks) -> torch.Tensor:
+def split_costs(points: ProjectedPoints, plan: Plan, marks: Marks) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p."""
-    costs, terms = [], Terms.of(pool.terms, pool.rows.device)
-    together = max(1, _SPLIT_VALUES // (len(pool.rows) * sum(plan.sizes)))
+    rows, costs = cast("Rows", points.rows), []
+    terms, together = Terms.of(points.terms, rows.device), max(1, _SPLIT_VALUES // (len(rows) * sum(plan.sizes)))
     for start in range(0, len(marks), together):
         drawn = [plan.list_sides(marked) for marked in marks[start : start + together]]
         a, b = (
-            _sort_sides(pool, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
+            _sort_sides(points, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
         )  # (B · S, n) and (B · S, m)
         found = torch.stack([transport_rows(a, b, p) for p in plan.orders], dim=1)
-        costs.append(found.view(len(pool.rows), len(drawn), len(plan.orders)))
+        costs.append(found.view(len(rows), len(drawn), len(plan.orders)))
     return torch.cat(costs, dim=1)
 
 
-def _sort_sides(pool: Pool, sides: Sequence[Side], terms: Terms | None) -> Rows:
+def _sort_sides(points: ProjectedPoints, sides: Sequence[Side], terms: Terms | None) -> Rows:
     """Sorted data point projections (B · S, n) of the points of some sides, each of n points; features without terms.
 
     All sides are one row for the time of the work, in which the classes of each side are classes of their own.
     """
-    device, count, n = pool.rows.device, len(sides), len(sides[0].index)
+    rows, label_rows = cast("Rows", points.rows), cast("Rows", points.label_rows)
+    device, count, n = rows.device, len(sides), len(sides[0].index)
     starts = np.cumsum([0, *(side.offsets[-1] for side in sides)])
     offsets = np.concatenate([[0], *(side.offsets[1:] + start for side, start in zip(sides, starts, strict=False))])
     chosen = np.concatenate([side.index for side in sides])
     edges, index = torch.split(
         copy_array(np.concatenate([offsets, chosen]), np.int64, device), [len(offsets), len(chosen)]
     )
-    rows = pool.rows.index_select(1, index)
+    rows = rows.index_select(1, index)
     if terms is not None:
-        classes, label_rows = Classes.of(offsets, edges), rows
-        if not pool.shared:
-            label_rows = pool.label_rows.index_select(1, index)
+        classes, label_rows = Classes.of(offsets, edges), rows if points.shared else label_rows.index_select(1, index)
         shift_rows(rows, classes.codes, terms.weights, find_class_terms(label_rows, classes, terms))
     return sort(rows.view(len(rows) * count, n))
 
@@ -299,10 +297,10 @@ def check_device(device: str | torch.device) -> torch.device:
 # ------------------------------------------------------------------ class moments, for control variates
 
 
-def place_labels(rows: Rows, edges: torch.Tensor, cut: float, counted: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """What `Sorted` has as places (B, J, 2) and values (B, 5), from what moments count by in draws, (B, 10, J).
+def combine_classes(rows: Rows, edges: torch.Tensor, cut: float, counted: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Gaussian moments (B, J, 2) and direction moments (B, 5), from the weights (B, 10, J) of moments in label samples.
 
-    The twin of what ``group_rows`` of the compiled loops does.
+    The twin of `sotdd.compute.class_moments.combine_classes`.
     """
     counts = edges.diff()
     shares = (counts / counts.sum()).to(torch.float64)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from sotdd.compute.engine import ByClass, Seen
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Along, Classes, Layout, Scaling, Terms, copy_array
@@ -88,10 +87,9 @@ def scale_points(data: LabelledData, block: slice, scaling: Scaling | None, devi
     return torch.mul(raw - scaling.centre, scaling.inverse, out=torch.empty(raw.shape, device=device))
 
 
-def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
+def lay_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit, those of twins once."""
-    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
-    sizes = {id(data.features): data.n_points * data.n_features for data in whole}
+    sizes = {id(data.features): data.n_points * data.n_features for data in datasets}
     needed = sum(sizes.values())
     stays = device.type == "cuda" and 3 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
     scaling = None
@@ -99,10 +97,9 @@ def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.devic
         centre, inverse = copy_array(np.stack([scaler.centre, scaler.inverse]), np.float64, device)
         scaling = Scaling(centre, inverse, scaler.arcsinh)
     layouts: list[Layout] = []
-    for seen, data in zip(datasets, whole, strict=True):
+    for data in datasets:
         twin = next((one for one in layouts if _are_twins(one.data, data)), None)
-        layout = _lay_one_out(data, scaling, device, stays, twin)
-        layouts.append(replace(layout, by_class=isinstance(seen, ByClass)))
+        layouts.append(_lay_one_out(data, scaling, device, stays, twin))
     return layouts
 
 
@@ -142,9 +139,9 @@ def _lay_one_out(
     return Layout(data, classes, position, points, scaling)
 
 
-def find_means(layout: Layout, device: torch.device) -> torch.Tensor:
-    """Means over the scaled points of a dataset, (4 + d,) in float64, as `Sorted` has them; kept for the next chunk."""
-    if "means" not in layout.kept:
+def find_point_norms(layout: Layout, device: torch.device) -> torch.Tensor:
+    """Means over the scaled points of a dataset, (4 + d,) in float64, as `Slices` has them; kept for the next chunk."""
+    if "point norms" not in layout.kept:
         counts, parts = layout.classes.edges.diff(), []
         if layout.points is not None and fused.available(layout.points) and len(layout.data.feature_parts()) == 1:
             by_class, squares = fused.sum_points(layout.points, layout.classes.edges)
@@ -155,8 +152,8 @@ def find_means(layout: Layout, device: torch.device) -> torch.Tensor:
         between = torch.stack([(part.square().sum(dim=1) / counts).sum() for part in parts]).sum()
         lengths = torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum(), between])
         total = torch.cat([part.sum(dim=0) for part in parts])
-        layout.kept["means"] = torch.cat([lengths, total]) / layout.data.n_points
-    return layout.kept["means"]
+        layout.kept["point norms"] = torch.cat([lengths, total]) / layout.data.n_points
+    return layout.kept["point norms"]
 
 
 def _sum_classes(layout: Layout, part: slice, squares: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -188,9 +185,9 @@ def free_bytes(device: torch.device) -> int:
     return int(free + reserved - used)
 
 
-def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.device) -> int:
+def fit_chunk(datasets: Sequence[LabelledData], projections: Projections, device: torch.device) -> int:
     """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
-    sizes = [seen.data.n_points if isinstance(seen, ByClass) else seen.n_points for seen in datasets] or [1]
+    sizes = [data.n_points for data in datasets] or [1]
     per_projection = 4 * sum(sizes) + (_WORK_BYTES + 4 * (projections.n_directions - 1)) * max(sizes)
     fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
     turn_size = projections.turn_size
@@ -199,6 +196,14 @@ def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.
         return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
     fitting = min(fitting, _DRAWN_BYTES // (DRAWN_AHEAD * 4 * projections.n_directions * projections.n_features))
     return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
+
+
+def halve(size: int, device: torch.device, error: torch.OutOfMemoryError) -> int:
+    """Half as many rows, after memory ran out; a single one that does not fit is torch's own error."""
+    if size <= 1:
+        raise error
+    give_back(device)
+    return size // 2
 
 
 def give_back(device: torch.device) -> None:

@@ -14,10 +14,10 @@ from sotdd.basics.checks import check_choice, check_order
 from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.compute.comparison import Comparison, check_memory
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import ByClass, Engine, Seen
+from sotdd.compute.engine import Engine, choose_engine
 from sotdd.compute.estimators import Estimator
-from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resample, make_seed
-from sotdd.compute.run import choose_engine, run
+from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resampling, make_seed
+from sotdd.compute.slices import ProjectedPoints, project_datasets, slice_datasets
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
@@ -153,17 +153,24 @@ def _compare(
     """
     together = [*datasets, *plain]
     pairs = [(0, 1), (2, 3)] if plain else [(0, 1)]
-    comparison = Comparison(together, pairs, recipe, p, engine, estimator=estimator, n_splits=SPLITS)
-    classes = ClassCosts(datasets, (len(together), len(together) + 1), p, engine)
+    comparison = Comparison(together, pairs, recipe, p, estimator=estimator, n_splits=SPLITS)
+    by_class = len(together), len(together) + 1  # the datasets again, each class sorted on its own
+    classes = ClassCosts(datasets, by_class, p)
     with_labels = Plan.of_half_samples(datasets, (0, 1), _HALF_SAMPLES, make_seed(recipe), (p,))
     without = replace(with_labels, codes=np.zeros_like(with_labels.codes))
     halves = plan_halves(datasets, p)
     plans = [with_labels, without, *(plan for side in halves for plan in side if plan is not None)]
-    resample = Resample(plans, engine, recipe.n_projections)
-    seen: list[Seen] = [*together, *map(ByClass, datasets)]
-    run(seen, recipe, engine, [*comparison.collectors, classes, resample], report)
+    resampling = Resampling(plans)
+    unsorted = max(comparison.unsorted, resampling.n_projections)
+    for slices in slice_datasets(
+        [*together, *datasets], recipe, engine,
+        class_moments=comparison.class_moments, unsorted=unsorted, by_class=by_class, report=report,
+    ):  # fmt: skip
+        comparison.add(slices)
+        classes.add(slices)
+        resampling.add(slices)
     distances = comparison.conclude()
-    found = iter(means[:, 0] for means in resample.means())
+    found = iter(means[:, 0] for means in resampling.average())
     resampled = np.array([next(found), next(found)])
     unknown = np.full(HALVINGS, np.nan)
     first, second = (np.array([unknown if plan is None else next(found) for plan in side]) for side in halves)
@@ -185,9 +192,12 @@ def _match(
     pairs = match_classes(comparison, classes)
     asked = list(dict.fromkeys([*pairs, *find_same_names(classes)]))
     plans = plan_pairs(datasets, asked, SPLITS, make_seed(recipe), comparison.p)
-    resample = Resample(plans, engine, recipe.n_projections)
-    run(datasets, recipe, engine, [resample], report)
-    p_values = correct_for_all(np.array([means[:, 0] for means in resample.means()]))
+    resampling = Resampling(plans)
+    most = min(resampling.n_projections, recipe.n_projections)
+    for points in project_datasets(datasets, recipe, engine, most):
+        resampling.add_points(ProjectedPoints.pool(points))
+        report(points[0].part.stop, most)
+    p_values = correct_for_all(np.array([means[:, 0] for means in resampling.average()]))
     return tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))
 
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.text import json_label, json_number
-from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.resampling import HALVING_PROJECTIONS, HALVINGS, Indices, Plan, pool_groups
-from sotdd.compute.run import Collector
+from sotdd.compute.slices import Slices
 from sotdd.inputs.data import LabelledData
 
 Doubles = NDArray[np.float64]
@@ -168,7 +167,7 @@ def find_same_names(classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
 # ------------------------------------------------------------------ comparing them
 
 
-class ClassCosts(Collector):
+class ClassCosts:
     """Compares every class of one dataset with every class of another, and with those of its own.
 
     Parameters
@@ -176,13 +175,13 @@ class ClassCosts(Collector):
     datasets
         The two datasets.
     places
-        Where their rows, class after class, are among all that a pass sees.
-    p, engine
-        The order of transport, and the engine at work.
+        Where their rows, class after class, are among all that are sliced.
+    p
+        The order of transport.
     """
 
-    def __init__(self, datasets: Sequence[LabelledData], places: tuple[int, int], p: float, engine: Engine) -> None:
-        self._places, self._p, self._engine = places, p, engine
+    def __init__(self, datasets: Sequence[LabelledData], places: tuple[int, int], p: float) -> None:
+        self._places, self._p = places, p
         self._sizes = datasets[0].counts, datasets[1].counts
         shape = len(self._sizes[0]), len(self._sizes[1])
         if are_too_many(*shape):
@@ -200,19 +199,19 @@ class ClassCosts(Collector):
         self._batch = max(1, _ORDER_VALUES // sum(data.n_points for data in datasets))
         self._count = 0
 
-    def after_sorting(self, chunk: Sorted) -> None:
+    def add(self, slices: Slices) -> None:
         """Add the projections of one chunk."""
-        rows = [self._engine.fetch_rows(chunk.rows[place]) for place in self._places]
-        weights, batch = chunk.block.importance, self._batch
+        rows = [slices.engine.fetch_rows(slices.rows[place]) for place in self._places]
+        weights, batch = slices.block.importance, self._batch
 
         def work(number: int) -> None:
-            first = (number - chunk.part.start) % _SLOTS
+            first = (number - slices.part.start) % _SLOTS
             for start in range(first, len(weights), _SLOTS * batch):
                 chosen = slice(start, start + _SLOTS * batch, _SLOTS)
                 mine = [np.ascontiguousarray(side[chosen]) for side in rows]
                 self._add(number, mine, np.ascontiguousarray(weights[chosen]))
 
-        self._engine.workers.each(work, range(_SLOTS))
+        slices.engine.workers.each(work, range(_SLOTS))
         self._count += len(weights)
 
     def _add(self, slot: int, rows: Sequence[NDArray[np.float32]], weights: Doubles) -> None:

@@ -1,0 +1,257 @@
+"""The definition: every step of Algorithm 1 in plain NumPy, slow and clear, which the other engines are tested against.
+
+Rows are (B, n), one per projection and a value per point. Sums are in float64, and rows are kept in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.threads import Workers
+from sotdd.compute.class_moments import EVEN, combine_classes
+from sotdd.compute.engine import Engine, describe_overflow, refuse_bad_terms
+from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan, Side
+from sotdd.compute.sampling import Sampler
+from sotdd.compute.slices import ProjectedPoints, Slices
+from sotdd.inputs.data import LabelledData, cut_range
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import BLOCK, ORDERS, Block
+from sotdd.projections.labels import Quantiles, Summaries, summarise_class
+from sotdd.projections.moments import LabelTerms, Polynomials
+from sotdd.projections.recipe import Projections
+from sotdd.projections.turns import TurnedDirections
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_Item = TypeVar("_Item")
+
+# Projections at a time.
+_CHUNK = 2 * BLOCK
+# What overflows is found, and explained, once rows are sorted or costs are collected.
+_quiet = np.errstate(over="ignore", invalid="ignore")
+
+
+class NumpyEngine:
+    """Projects, shifts, sorts and transports in NumPy, for the time of a ``with`` block."""
+
+    def __init__(self) -> None:
+        self.workers: Workers = Workers(1)
+
+    def __enter__(self) -> NumpyEngine:
+        """Keep BLAS to one thread."""
+        self.workers.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the process's thread settings as they were."""
+        self.workers.__exit__(*error)
+
+    def load(
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        *,
+        n_label_samples: int | None = None,
+        by_class: Collection[int] = (),
+    ) -> NumpyData:
+        """Scale the points of all datasets."""
+        return NumpyData(self, datasets, projections, n_label_samples, by_class)
+
+    @_quiet
+    def transport(self, rows: Sequence[Floats], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
+        """W_p^p (B, P) between the sorted rows of every pair of datasets."""
+        return np.stack([transport_rows(rows[i], rows[j], p) for i, j in pairs], axis=1)
+
+    def average_parts(self, rows: Floats, edges: Doubles) -> Floats:
+        """Means (B, Q) of sorted rows over parts of probability with these edges (Q + 1,)."""
+        places = np.arange(rows.shape[1] + 1) / rows.shape[1]
+        integrals = [np.interp(edges, places, np.cumsum([0, *row]) / len(row)) for row in rows.astype(np.float64)]
+        return (np.diff(integrals, axis=1) / np.diff(edges)).astype(np.float32)
+
+    def find_ranges(self, rows: Floats) -> Doubles:
+        """The smallest and the largest value (B, 2) of each sorted row."""
+        return rows[:, [0, -1]].astype(np.float64)
+
+    @_quiet
+    def split_costs(self, points: ProjectedPoints, plan: Plan, marks: Marks) -> Doubles:
+        """W_p^p (B, S, orders) between the two sides of some splits of a plan, with class terms of each side's own."""
+        costs = np.empty((len(points.weights), len(marks), len(plan.orders)))
+        for number, marked in enumerate(marks):
+            a, b = (_sort_side(points, side, plan.labels) for side in plan.list_sides(marked))
+            for column, p in enumerate(plan.orders):
+                costs[:, number, column] = transport_rows(a, b, p)
+        return costs
+
+    def join_points(self, rows: Sequence[Floats]) -> Floats:
+        """The points of several datasets one after another."""
+        return np.concatenate(rows, axis=1)
+
+    def take_points(self, rows: Floats, index: NDArray[np.integer]) -> Floats:
+        """Some of the points."""
+        return rows[:, index]
+
+    def clip_outliers(self, rows: Floats, deviations: float) -> Floats:
+        """Points with those farther from the median than this many deviations brought that near."""
+        middle = np.median(rows, axis=1, keepdims=True)
+        deviation = np.median(np.abs(rows - middle), axis=1, keepdims=True) * NORMAL_DEVIATION
+        farthest = np.where(deviation > 0, deviations * deviation, np.inf)
+        return np.clip(rows, middle - farthest, middle + farthest).astype(np.float32)
+
+    def fetch_rows(self, rows: Floats) -> Floats:
+        """The same rows."""
+        return rows
+
+    def collect(self, parts: Sequence[Doubles]) -> Doubles:
+        """Values of one chunk after another, as one array."""
+        return np.concatenate(parts)
+
+    def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+        """Do one piece of work per item, one after another."""
+        for item in items:
+            function(item)
+
+
+class NumpyData:
+    """Scaled points of all datasets, for one pass."""
+
+    def __init__(
+        self,
+        engine: NumpyEngine,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        n_label_samples: int | None,
+        by_class: Collection[int],
+    ) -> None:
+        self._engine, self._datasets, self._projections = engine, datasets, projections
+        self._n_label_samples, self._by_class = n_label_samples, by_class
+        points = [data.rows(slice(None)).astype(np.float64) for data in datasets]
+        scaler = projections.scaler
+        self._points = points if scaler is None else [scaler.apply(x) for x in points]
+
+    def sample(self) -> Iterator[Block]:
+        """Sample θ, φ, λ and ψ."""
+        parts = cut_range(self._projections.n_projections, _CHUNK)
+        return Sampler(self._engine.workers, self._projections, self._n_label_samples or 0).follow(parts, ahead=1)
+
+    def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Floats, Floats]]]]:
+        """FP_θ(x) and FP_φ(x) of every point."""
+        projected = [[project_points(x, drawn) for drawn in block.directions] for x in self._points]
+        yield block, [(ways[0], ways[-1]) for ways in projected]
+
+    def order_points(self, projected: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
+        """The same rows: they are in the order of points."""
+        return list(projected)
+
+    @_quiet
+    def sort(self, part: slice, block: Block, projected: list[tuple[Floats, Floats]]) -> Slices:
+        """Add class terms to projected points (equation 9) and sort them."""
+        sorted_rows, all_terms, moments, norms = [], [], list[tuple[Doubles, Doubles]](), []
+        for number, (data, rows) in enumerate(zip(self._datasets, projected, strict=True)):
+            t, of_labels = (one[:, data.group()] for one in rows)  # class by class
+            terms, by_class = class_terms(of_labels, data.offsets, block.terms), number in self._by_class
+            refuse_bad_terms(data.name, of_labels, terms, block.terms, part.start)
+            edges = data.offsets if by_class else data.offsets[[0, -1]]
+            sorted_rows.append(add_terms(t, terms, data.offsets, block.terms.weights, edges))
+            all_terms.append(terms)
+            finite = np.isfinite(sorted_rows[-1]).all(axis=1)
+            if not finite.all():
+                raise describe_overflow(data.name, part.start + int(np.argmin(finite)))
+            if self._n_label_samples is not None and not by_class:
+                moments.append(find_moments(t, data, block))
+                norms.append(find_norms(self._points[number], data))
+        gaussian, directions = ([both[which] for both in moments] for which in (0, 1))
+        return Slices(cast("Engine", self._engine), part, block, sorted_rows, all_terms, gaussian, directions, norms)
+
+    def check(self) -> None:
+        """Do nothing: every chunk was checked as it was sorted."""
+
+
+# ------------------------------------------------------------------ the definition
+
+
+@_quiet
+def project_points(x: Doubles, drawn: Drawn) -> Floats:
+    """FP_θ(x) (B, n) of points (n, d): θ·x, or whatever map was sampled."""
+    if not isinstance(drawn, (Directions, TurnedDirections)):
+        return np.asarray(drawn(x.astype(np.float32))).astype(np.float32)
+    t = drawn.theta.astype(np.float64) @ x.T
+    return (t if drawn.clamp is None else np.clip(t, -drawn.clamp, drawn.clamp)).astype(np.float32)
+
+
+def class_terms(t: Floats, offsets: Indices, terms: LabelTerms) -> Doubles:
+    """Σ_i ψ⁽ⁱ⁺¹⁾ MTP_λ⁽ⁱ⁾,φ(q_c) (B, C) of every class c, from FP_φ(x) (B, n) class by class (equation 8)."""
+    return np.stack([class_term(t[:, first:last], terms) for first, last in pairwise(offsets.tolist())], axis=1)
+
+
+def class_term(t: Floats, terms: LabelTerms) -> Doubles:
+    """The term (B,) of one class with projected points (B, m)."""
+    if isinstance(terms, Polynomials):  # Σ_i ψ⁽ⁱ⁺¹⁾ t^λ⁽ⁱ⁾ / λ⁽ⁱ⁾!, and its mean over the class
+        cut = np.clip(t, -terms.limit, terms.limit).astype(np.float64)
+        polynomial = np.zeros(cut.shape)
+        for column in terms.coefficients.T[::-1]:  # from the highest order (Horner)
+            polynomial = polynomial * cut + column[:, None]
+        means: Doubles = polynomial.mean(axis=1)
+        return means
+    if isinstance(terms, Quantiles):  # means over K bins of equal probability: every point K times, then cut in K
+        levels = terms.coefficients.shape[1]
+        bins = np.repeat(np.sort(t, axis=1).astype(np.float64), levels, axis=1).reshape(len(t), levels, -1).mean(axis=2)
+        return np.einsum("bk,bk->b", bins, terms.coefficients)  # type: ignore[no-any-return]
+    assert isinstance(terms, Summaries)
+    return summarise_class(terms, t)
+
+
+def add_terms(t: Floats, terms: Doubles, offsets: Indices, weights: Doubles, edges: Indices) -> Floats:
+    """DP = ψ⁽¹⁾ FP_θ(x) + the term of its class, in ascending order between edges (equation 9)."""
+    rows = (weights[:, None] * t + np.repeat(terms, np.diff(offsets), axis=1)).astype(np.float32)
+    return np.concatenate([np.sort(rows[:, first:last], axis=1) for first, last in pairwise(edges.tolist())], axis=1)
+
+
+def transport_rows(a: Floats, b: Floats, p: float) -> Doubles:
+    """W_p^p (B,) between sorted rows (B, n) and (B, m): the integral of |F⁻¹ - G⁻¹|^p over [0, 1] (equation 3).
+
+    Both are steps, of width 1/n and 1/m. Where these begin and end are whole multiples of 1/(n m).
+    """
+    n, m = a.shape[1], b.shape[1]
+    ends = np.union1d(np.arange(1, n + 1) * m, np.arange(1, m + 1) * n)
+    starts = np.concatenate([[0], ends[:-1]])
+    gaps = np.abs(a[:, starts // m].astype(np.float64) - b[:, starts // n])
+    costs: Doubles = gaps**p @ ((ends - starts) / (n * m))
+    return costs
+
+
+def _sort_side(points: ProjectedPoints, side: Side, labels: bool) -> Floats:
+    """Sorted data point projections of the points of one side, or feature projections without labels."""
+    t, of_labels = (rows[:, side.index] for rows in (points.fetch(), points.fetch_label_rows()))
+    if not labels:
+        return np.sort(t, axis=1)
+    terms = class_terms(of_labels, side.offsets, points.terms)
+    return add_terms(t, terms, side.offsets, points.terms.weights, side.offsets[[0, -1]])
+
+
+# ------------------------------------------------------------------ moments, for control variates
+
+
+def find_moments(t: Floats, data: LabelledData, block: Block) -> tuple[Doubles, Doubles]:
+    """The Gaussian moments and direction moments of a dataset, as `Slices` has them, from t = FP_θ(x) by class."""
+    wide, cut = t.astype(np.float64), np.clip(t, -block.terms.limit, block.terms.limit).astype(np.float64)
+    powers = [wide, *(cut**k / math.factorial(k) for k in range(1, ORDERS + 1))]
+    edges = list(pairwise(data.offsets.tolist()))
+    known = np.stack([[power[:, first:last].mean(axis=1) for power in powers] for first, last in edges])  # (C, 9, B)
+    even = np.stack([(wide**k / math.factorial(k)).mean(axis=1) for k in EVEN], axis=1)
+    return combine_classes(known.transpose(2, 0, 1), even, data.counts, block.further)
+
+
+def find_norms(x: Doubles, data: LabelledData) -> Doubles:
+    """The point norms (4 + d,) of a dataset, as `Slices` has them."""
+    squares = (x**2).sum(axis=1)
+    means = np.stack([x[data.codes == code].mean(axis=0) for code in range(len(data.classes))])
+    between = data.counts / data.n_points @ (means**2).sum(axis=1)
+    return np.concatenate([[np.mean(squares**k) for k in (1, 2, 3)], [between], x.mean(axis=0)])

@@ -1,5 +1,6 @@
 """The CPU engine: the same numbers for any chunk and any number of threads, and good manners."""
 
+import inspect
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +18,13 @@ from sotdd import LabelledData
 from sotdd.basics.threads import Workers, find_libraries
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu.loaded import CpuData
 from sotdd.compute.cpu.rows import find_class_terms, sort_classes, sort_rows
+from sotdd.compute.engine import Engine, LoadedData
 from sotdd.compute.kernels import rows as kernels
+from sotdd.compute.numpy_engine import NumpyData, NumpyEngine
+from sotdd.compute.torch.engine import TorchEngine
+from sotdd.compute.torch.loaded import TorchData
 from sotdd.projections.moments import Polynomials
 
 
@@ -59,6 +65,23 @@ def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, count, s
         later = compare(datasets, [(0, 1)], projections.from_block(3, 65), 2, engine=CpuEngine(2, 128))[0, 1]
         # Some processors round products of other shapes otherwise.
         np.testing.assert_allclose(later.per_projection, expected.per_projection[192:257], rtol=1e-5)
+
+
+# ------------------------------------------------------------------ the same verbs
+
+
+@pytest.mark.parametrize(
+    ("protocol", "own"),
+    [
+        *((Engine, engine) for engine in (NumpyEngine, CpuEngine, TorchEngine)),
+        *((LoadedData, data) for data in (NumpyData, CpuData, TorchData)),
+    ],
+)
+def test_every_engine_has_the_verbs_of_the_protocol(protocol, own):
+    verbs = {name: verb for name, verb in vars(protocol).items() if callable(verb) and not name.startswith("_")}
+    assert verbs
+    for name, verb in verbs.items():
+        assert list(inspect.signature(getattr(own, name)).parameters) == list(inspect.signature(verb).parameters)
 
 
 # ------------------------------------------------------------------ kernels against NumPy

@@ -33,8 +33,7 @@ Indices = NDArray[np.int64]
 
 _Item = TypeVar("_Item")
 
-# Projections at a time.
-_CHUNK = 2 * BLOCK
+_CHUNK = 2 * BLOCK  # projections at a time
 # What overflows is found, and explained, once rows are sorted or costs are collected.
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
@@ -72,8 +71,8 @@ class NumpyEngine:
 
     def average_parts(self, rows: Floats, edges: Doubles) -> Floats:
         """Means (B, Q) of sorted rows over parts of probability with these edges (Q + 1,)."""
-        places = np.arange(rows.shape[1] + 1) / rows.shape[1]
-        integrals = [np.interp(edges, places, np.cumsum([0, *row]) / len(row)) for row in rows.astype(np.float64)]
+        n, wide = rows.shape[1], rows.astype(np.float64)
+        integrals = [np.interp(edges, np.arange(n + 1) / n, np.cumsum([0, *row]) / n) for row in wide]
         return (np.diff(integrals, axis=1) / np.diff(edges)).astype(np.float32)
 
     def find_ranges(self, rows: Floats) -> Doubles:
@@ -114,9 +113,8 @@ class NumpyEngine:
         return np.concatenate(parts)
 
     def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
-        """Do one piece of work per item, one after another."""
-        for item in items:
-            function(item)
+        """Do one piece of work per item."""
+        list(map(function, items))
 
 
 class NumpyData:
@@ -132,14 +130,13 @@ class NumpyData:
     ) -> None:
         self._engine, self._datasets, self._projections = engine, datasets, projections
         self._n_label_samples, self._by_class = n_label_samples, by_class
-        points = [data.rows(slice(None)).astype(np.float64) for data in datasets]
-        scaler = projections.scaler
+        scaler, points = projections.scaler, [data.rows(slice(None)).astype(np.float64) for data in datasets]
         self._points = points if scaler is None else [scaler.apply(x) for x in points]
 
     def sample(self) -> Iterator[Block]:
         """Sample θ, φ, λ and ψ."""
-        parts = cut_range(self._projections.n_projections, _CHUNK)
-        return Sampler(self._engine.workers, self._projections, self._n_label_samples or 0).follow(parts, ahead=1)
+        sampler = Sampler(self._engine.workers, self._projections, self._n_label_samples or 0)
+        return sampler.follow(cut_range(self._projections.n_projections, _CHUNK), ahead=1)
 
     def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Floats, Floats]]]]:
         """FP_θ(x) and FP_φ(x) of every point."""
@@ -198,8 +195,7 @@ def class_term(t: Floats, terms: LabelTerms) -> Doubles:
         polynomial = np.zeros(cut.shape)
         for column in terms.coefficients.T[::-1]:  # from the highest order (Horner)
             polynomial = polynomial * cut + column[:, None]
-        means: Doubles = polynomial.mean(axis=1)
-        return means
+        return polynomial.mean(axis=1)  # type: ignore[no-any-return]
     if isinstance(terms, Quantiles):  # means over K bins of equal probability: every point K times, then cut in K
         levels = terms.coefficients.shape[1]
         bins = np.repeat(np.sort(t, axis=1).astype(np.float64), levels, axis=1).reshape(len(t), levels, -1).mean(axis=2)
@@ -215,16 +211,12 @@ def add_terms(t: Floats, terms: Doubles, offsets: Indices, weights: Doubles, edg
 
 
 def transport_rows(a: Floats, b: Floats, p: float) -> Doubles:
-    """W_p^p (B,) between sorted rows (B, n) and (B, m): the integral of |F⁻¹ - G⁻¹|^p over [0, 1] (equation 3).
-
-    Both are steps, of width 1/n and 1/m. Where these begin and end are whole multiples of 1/(n m).
-    """
-    n, m = a.shape[1], b.shape[1]
+    """W_p^p (B,) between sorted rows (B, n) and (B, m): the integral of |F⁻¹ - G⁻¹|^p over [0, 1] (equation 3)."""
+    n, m = a.shape[1], b.shape[1]  # steps of width 1/n and 1/m, which begin at whole multiples of 1/(n m)
     ends = np.union1d(np.arange(1, n + 1) * m, np.arange(1, m + 1) * n)
     starts = np.concatenate([[0], ends[:-1]])
     gaps = np.abs(a[:, starts // m].astype(np.float64) - b[:, starts // n])
-    costs: Doubles = gaps**p @ ((ends - starts) / (n * m))
-    return costs
+    return gaps**p @ ((ends - starts) / (n * m))  # type: ignore[no-any-return]
 
 
 def _sort_side(points: ProjectedPoints, side: Side, labels: bool) -> Floats:
@@ -243,8 +235,8 @@ def find_moments(t: Floats, data: LabelledData, block: Block) -> tuple[Doubles, 
     """The Gaussian moments and direction moments of a dataset, as `Slices` has them, from t = FP_θ(x) by class."""
     wide, cut = t.astype(np.float64), np.clip(t, -block.terms.limit, block.terms.limit).astype(np.float64)
     powers = [wide, *(cut**k / math.factorial(k) for k in range(1, ORDERS + 1))]
-    edges = list(pairwise(data.offsets.tolist()))
-    known = np.stack([[power[:, first:last].mean(axis=1) for power in powers] for first, last in edges])  # (C, 9, B)
+    classes = pairwise(data.offsets.tolist())
+    known = np.stack([[power[:, first:last].mean(axis=1) for power in powers] for first, last in classes])  # (C, 9, B)
     even = np.stack([(wide**k / math.factorial(k)).mean(axis=1) for k in EVEN], axis=1)
     return combine_classes(known.transpose(2, 0, 1), even, data.counts, block.further)
 
@@ -253,5 +245,5 @@ def find_norms(x: Doubles, data: LabelledData) -> Doubles:
     """The point norms (4 + d,) of a dataset, as `Slices` has them."""
     squares = (x**2).sum(axis=1)
     means = np.stack([x[data.codes == code].mean(axis=0) for code in range(len(data.classes))])
-    between = data.counts / data.n_points @ (means**2).sum(axis=1)
-    return np.concatenate([[np.mean(squares**k) for k in (1, 2, 3)], [between], x.mean(axis=0)])
+    between = [data.counts / data.n_points @ (means**2).sum(axis=1)]
+    return np.concatenate([[np.mean(squares**k) for k in (1, 2, 3)], between, x.mean(axis=0)])

@@ -40,6 +40,38 @@ def test_distance(sotdd):
     assert [remark["text"] for remark in found["remarks"]] == [LEFT_OUT]
 
 
+def test_tables_without_labels(sotdd):
+    """Every command compares them, and says so once; the names in the remark are those of its options."""
+    remark = "compared without labels, since nothing is called label or labels or target or y or class"
+    pair = "people.csv::exclude=churned other_order.csv::exclude=churned"
+    for line in (f"distance {pair}", f"test {pair}", f"explain {pair}", f"matrix {pair}", f"rank {pair}",
+                 "sketch no_label.csv -o no_label.sotdd", "reference no_label.csv -o no_label.ref"):  # fmt: skip
+        assert sotdd(line).count(remark) == 1
+    assert remark in sotdd("distance no_label.sotdd no_label.sotdd")
+    checked = sotdd("check no_label.ref people.csv")  # whose labels are a column that the reference does not have
+    assert remark in checked
+    assert "churned" in checked
+    assert f"{remark}: name them by --label" in checked
+    assert remark not in sotdd("distance people.csv::label= other_order.csv::label=")
+
+
+def test_targets_are_not_taken_for_labels(sotdd, tables):
+    for name in ("people", "other_order"):
+        text = (tables / f"{name}.csv").read_text(encoding="utf-8").replace("income", "y").replace("churned", "left")
+        (tables / f"{name}_y.csv").write_text(text, encoding="utf-8")
+    said = sotdd("distance people_y.csv other_order_y.csv")
+    assert said.count("y holds many floats, so it is a feature; otherwise use --label y and FILE::bins=10") == 1
+    assert "10 classes" in sotdd("distance people_y.csv::bins=10 other_order_y.csv::bins=10 --label y")
+    assert "FILE::bins=10" in sotdd("distance people_y.csv other_order_y.csv --label y", code=2)
+    assert "labels are 120 different numbers" in sotdd("distance people.csv people.csv --label customer_id")
+
+
+def test_one_table_without_labels(sotdd):
+    said = sotdd("distance people.csv::label=churned no_label.csv", code=2)
+    advice = said.partition("FILE")[2].split()[0]
+    assert "(s-OTDD" in sotdd(f"distance people.csv{advice} no_label.csv")
+
+
 def test_reading_options(sotdd):
     line = "distance people.csv new_city.csv --label churned --one-hot 5 --exclude in*+vip --json"
     found = json.loads(sotdd(line))

@@ -106,10 +106,7 @@ REFUSED = [
     ((good, [0, 1]), "2 entries but features have 3 rows"),
     ((good, "abc"), "labels of dataset 'a' are 'abc'"),
     ((good, np.zeros((3, 1))), r"\(3, 1\)"),
-    ((good, np.array([nan, nan, 1.0])), "2 labels that are missing"),
-    ((good, pd.Series(["x", pd.NA, "y"], dtype="string")), "1 label that is missing"),
-    ((good, np.array(["2020", "NaT", "2021"], "datetime64[Y]")), "1 label that is missing"),
-    ((good, [Decimal("sNaN"), Decimal("NaN"), complex("nan")]), "3 labels that are missing"),
+    ((good, [Decimal("sNaN"), Decimal("NaN"), complex("nan")]), "no rows with a label"),
     ((good, [([],)] * 3), "tuple in row 0"),
     ((good, sp.eye(3)), "dia_matrix"),
     ((good, torch.zeros(3).to_sparse()), "labels of dataset 'a'"),
@@ -241,7 +238,7 @@ def test_regression_targets(xy, folder):
     np.testing.assert_array_equal(opened.codes, np.minimum(np.searchsorted(edges, y, side="right") - 1, 9))
     pd.DataFrame({"x": x[:, 0], "y": y}).to_csv("r.csv", index=False)
     assert open_dataset("r.csv::bins=3").counts.tolist() == [100] * 3
-    assert "bins=10" in refusal("r.csv")
+    assert "bins=10" in refusal("r.csv", label="y")
     assert len(open_dataset((x, np.repeat(np.arange(30.0), 10))).classes) == 30  # floats that are classes
     assert len(open_dataset((x, np.zeros(N)), bins=5).classes) == 1
     wide = 1.7e308 * np.linspace(-1, 1, 60)
@@ -259,10 +256,15 @@ def test_missing_labels(xy, folder):
     frame.to_parquet("t.parquet", row_group_size=50)
     masked = np.ma.array(y, mask=[place in (3, 70) for place in range(N)])
     for source in [(x, holes), (x, masked), "t.csv", "t.parquet", pairs(x, holes), frame, pl.from_pandas(frame)]:
-        assert "2 labels" in refusal(source)
-        opened = open_dataset(source, missing="drop")
-        same(opened, (np.delete(x, [3, 70], axis=0), np.delete(y, [3, 70])))
-        assert opened.remarks[-1] == Remark("labels missing", rows=2)
+        assert "2 labels" in refusal(source, missing="error")
+        for missing in ("mean", "drop"):
+            opened = open_dataset(source, missing=missing)
+            same(opened, (np.delete(x, [3, 70], axis=0), np.delete(y, [3, 70])))
+            assert opened.remarks[-1] == Remark("labels missing", rows=2)
+    dates = np.array(["2020", "NaT", "2021"], "datetime64[Y]")
+    for labels in (np.array([np.nan, 2.0, 1.0]), pd.Series(["x", pd.NA, "y"], dtype="string"), dates):
+        assert "1 label that is missing" in refusal((x[:3], labels), missing="error")
+        assert open_dataset((x[:3], labels)).n_points == 2
     assert "no rows" in refusal((x, [None] * N), missing="drop")
 
 

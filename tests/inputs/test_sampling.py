@@ -152,4 +152,4 @@ def test_whether_labels_are_classes_is_judged_by_all_that_were_read(rng):
         frame = pd.DataFrame({"x": measured, "label": labels})
         assert open_dataset(frame, max_points=300, bins=bins).n_points == 300
     with pytest.raises(sotdd.SotddError, match="bins=10"):
-        open_dataset(pd.DataFrame({"x": measured, "label": measured}), max_points=10)
+        open_dataset(pd.DataFrame({"x": measured, "kind": measured}), label="kind", max_points=10)

@@ -7,6 +7,7 @@ name settings through a `Naming`, so that the command line says ``--scale pooled
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from sotdd.basics.text import join_names, one_line, quote, say_count, show
@@ -110,6 +111,17 @@ def say_gaps(rows: int, n_points: int, columns: Mapping[str, int]) -> str:
     return f"{rows:,} of {say_count(n_points, 'row')}, {named}"
 
 
+def _no_labels(naming: Naming, names: Sequence[str], passed: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Why there are no labels: nothing is called so, or what is called so holds measurements, or nothing."""
+    if not passed:
+        return f"compared without labels, since nothing is called {' or '.join(names)}: name them by {naming('label')}"
+    column, why = next(iter(passed.items()))
+    if why == "empty":
+        return f"compared without labels, since {show(column)} has no values"
+    how = f"{naming('label', column)} and {naming('bins', 10)}"
+    return f"compared without labels: {show(column)} holds many floats, so it is a feature; otherwise use {how}"
+
+
 def _coarse(naming: Naming, error: float, by_bins: bool) -> str:
     cause, advice = (
         ("the bins that values were counted in", "sketch the data whole, not as a stream")
@@ -176,7 +188,10 @@ SENTENCES: dict[str, Callable[..., str]] = {
         f"values missing in {say_gaps(**gaps)}; numbers are filled in by the mean of their column"
     ),
     "labels missing": lambda naming, rows: f"{say_count(rows, 'row')} without a label left out",
-    "no labels": lambda naming, array: f"there is no array {array!r}, so all points are one class",
+    "no labels": _no_labels,
+    "many classes": lambda naming, classes: (
+        f"labels are {classes:,} different numbers: if they measure something, use {naming('bins', 10)}"
+    ),
     "fewer bins": lambda naming, bins, asked: f"labels repeat so often that there are {bins:,} bins, not {asked:,}",
     "matched by position": lambda naming, name, projections_have_names: (
         f"the columns of {name!r} have no names and are matched by position"

@@ -24,9 +24,9 @@ _ENDLESS = 1_000_000
 
 # Remarks that come first: what was not looked at, and why a number may be wrong.
 _MATTER = (
-    "columns left out", "columns not in reference", "new values", "unknown classes", "rows dropped", "labels missing",
-    "rows repeat", "neighbours alike", "few groups", "values filled", "far from zero", "rounding", "uncontrolled",
-    "rough errors", "coarse sketch", "not converged",
+    "no labels", "many classes", "columns left out", "columns not in reference", "new values", "unknown classes",
+    "rows dropped", "labels missing", "rows repeat", "neighbours alike", "few groups", "values filled", "far from zero",
+    "rounding", "uncontrolled", "rough errors", "coarse sketch", "not converged",
 )  # fmt: skip
 
 

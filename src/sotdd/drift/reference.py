@@ -354,6 +354,8 @@ class DriftReference(Received):
         if isinstance(batch, (tuple, np.ndarray)):  # of which hardly anything was to be chosen
             kept = [name for name in kept if name in ("bins", "blocks")]
         settings = {name: self.settings[name] for name in kept}
+        if self.data.columns is not None and not self.data.origin.labelled and not isinstance(batch, tuple):
+            settings.setdefault("label", None)  # of the batch alone would be refused
         settings |= {"name": None if is_path else "batch", **requested}
         encoding = settings.pop("encoding", None)
         try:

@@ -381,11 +381,21 @@ def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
     if bare is None or rich is None:
         return
     same_features(datasets)  # which would be the first thing to put right
-    classes = say_count(len(rich.classes), "class", "classes")
-    raise SotddError(
-        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "
-        f"that all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
+    raise half_labelled_error(bare.name, rich.name, len(rich.classes), rich.origin.label_column)
+
+
+def half_labelled_error(bare: str, rich: str, n_classes: int, column: str | None = None) -> SotddError:
+    """The error for data without labels beside data that have them, in this column of a table."""
+    exclude = "" if column is None else f",exclude={column}"
+    return SotddError(
+        f"dataset {bare!r} has no labels but dataset {rich!r} has {say_count(n_classes, 'class', 'classes')}: name the "
+        f"labels of {bare!r}, or leave out those of {rich!r}, as in FILE::label={exclude} or by sotdd.open_dataset."
     )
+
+
+def find_unlabelled(data: LabelledData) -> Remarks:
+    """The remark on a dataset in which no labels were found, where they were looked for."""
+    return tuple(remark for remark in data.origin.remarks if remark.kind == "no labels")
 
 
 def remark_on_ranges(sides: Sequence[LabelledData]) -> Remarks:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.inputs.tensors import host_array
 
@@ -26,6 +27,8 @@ _LONGEST = 1000
 # a fraction or if the values repeat fewer than _RARE times on average.
 _MOST_VALUES = 20
 _RARE = 5
+# Integers with more distinct values than this, or as few of each, may be measurements; only the user can tell.
+_MANY_VALUES = 100
 
 
 class NoRows(SotddError):  # noqa: N818  # the name says what is wrong
@@ -109,12 +112,30 @@ class Labels:
             raise SotddError(
                 f"dataset {name!r} has a label of {length:,} characters: check the quotes and the label column."
             )
-        floats, count = [value for value in self.classes if isinstance(value, float)], len(self.classes)
-        repeated = all(value.is_integer() for value in floats) and len(self) >= _RARE * count
-        if len(floats) == count > _MOST_VALUES and not repeated:
+        if self.are_measured():
+            count = len(self.classes)
             raise SotddError(
                 f"labels of dataset {name!r} are floats with {count:,} values, as of a regression", use={"bins": 10}
             )
+
+    def are_measured(self, *, even_few: bool = False) -> bool:
+        """Whether these are floats as measurements are: many, or ``even_few`` fractions that hardly repeat."""
+        floats = [value for value in self.classes if isinstance(value, float)]
+        odd = (not all(value.is_integer() for value in floats)) + (not self._repeat)
+        enough = len(self.classes) > _MOST_VALUES or (even_few and odd == 2)
+        return len(floats) == len(self.classes) and odd > 0 and enough
+
+    @property
+    def _repeat(self) -> bool:
+        return len(self) >= _RARE * len(self.classes)
+
+    def remark_many(self) -> Remarks:
+        """A remark on labels that are integers with so many values that they may be measurements."""
+        count = len(self.classes)
+        many = count > (_MANY_VALUES if self._repeat else _MOST_VALUES)
+        if not many or not all(isinstance(value, (int, float)) for value in self.classes):
+            return ()
+        return (Remark("many classes", classes=count),)
 
     def as_numbers(self, decimal: str = ".") -> Labels:
         """Labels read as text: integers if all are written as such, floats if all are numbers, or text as they are."""

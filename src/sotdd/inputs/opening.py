@@ -159,6 +159,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     if reading.bins is None:
         if loaded.rows is None:  # a loader that takes a sample looks at all labels that it has read
             labels.refuse_odd(name)
+        origin = origin.also(*labels.remark_many())
     else:
         labels, origin = _cut_target(loaded, origin, reading.bins, name)
     groups, n_seen = _find_groups(loaded, reading, len(features), name), loaded.rows_seen or len(features)
@@ -208,7 +209,9 @@ def _find_groups(loaded: Loaded, reading: Reading, n_rows: int, name: str) -> ND
 def _cut_target(loaded: Loaded, origin: Origin, bins: int, name: str) -> tuple[Labels, Origin]:
     """Labels that are numbers cut into classes of about equal size, by quantiles; the origin keeps the numbers."""
     if loaded.labels is None:
-        raise SotddError(f"is given but dataset {name!r} has no labels: leave it out.", setting="bins")
+        raise SotddError(
+            f"is given but {name!r} has no labels: leave it out, or name them", setting="bins", by=("label",)
+        )
     values = loaded.labels.numbers(name)
     known = loaded.labels.codes >= 0
     labels = cut(values, find_edges(values[known], bins)) if known.any() else loaded.labels
@@ -226,7 +229,7 @@ def _choose_rows(
         if reading.missing == "error":
             raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
         origin = origin.also(Remark("rows dropped" if drops else "values filled", **facts))
-    if not drops:
+    if reading.missing == "error":
         labels.refuse_missing(name)
     whole = known & ~lacking if gaps and drops else known
     lost, most = int(np.count_nonzero(~whole)), reading.max_points

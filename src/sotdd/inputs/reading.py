@@ -209,7 +209,7 @@ class Reading:
     label: Name | None = _option(  # noqa: RUF009  # a field
         AUTO,
         "The column or array of labels, or the .npy file with them; None, or an empty text, for one class. By default "
-        "the only column named label, labels, target, y or class.",
+        "the only column named label, labels, target, y or class, unless it holds many floats.",
         take=_only(lambda label: label is None or (isinstance(label, (str, int)) and not isinstance(label, bool))),
         expected="the name of a column, or None for one class",
         parse=lambda text: text or None,
@@ -246,8 +246,8 @@ class Reading:
     missing: str = _option(
         "mean",
         "What to do about missing values: mean fills in the mean of the column and compares how many are missing, drop "
-        "leaves out rows in which a feature or the label is missing, error refuses them. NaN in the features of "
-        "an array is always refused.",
+        "leaves out rows in which a feature is missing, error refuses them. Rows without a label are left out. NaN in "
+        "the features of an array is always refused.",
         choices=("mean", "drop", "error"),
         sources=_NEW,
         kept=True,

@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole, write_whole
+from sotdd.basics.remarks import Remarks, join_remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import meets_by_position, remark_position
+from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.labels import NoRows
 from sotdd.inputs.loaders.tables import is_frame
@@ -67,9 +68,17 @@ def open_batch(
     if is_frame(points) and projections.columns is not None:
         reading = {"features": projections.columns, **reading}
     try:
-        return projections.align(open_dataset(source, name="batch", **reading))
+        batch = projections.align(open_dataset(source, name="batch", **reading))
     except NoRows:
         return None
+    if not is_frame(source):
+        return batch
+    for remark in find_unlabelled(batch):
+        for column, why in remark.facts.get("passed", {}).items():
+            if why == "empty":  # like a batch of which every label is missing
+                return None
+            raise SotddError(f"a batch alone does not tell whether {column!r} holds labels: say so", by=("label",))
+    return batch
 
 
 class SketchBuilder:
@@ -107,6 +116,7 @@ class SketchBuilder:
         self.projections = projections
         self.counts: dict[Hashable, int] = {}
         self.by_position: bool = False  # whether columns could not be matched by name
+        self.remarks: Remarks = ()
         self.sums: dict[str, Sums] = {
             "controls": PowerSums(projections),
             "terms": TermSums(projections),
@@ -145,6 +155,7 @@ class SketchBuilder:
         before = self.n_points
         with self._adding(dict(zip(batch.classes, batch.counts.tolist(), strict=True))):
             self.by_position |= meets_by_position(batch, self.projections.columns)
+            self.remarks = join_remarks(self.remarks, find_unlabelled(batch))
             for sums in self.sums.values():
                 sums.add_points(batch)
             for points, some, start in project_batch(batch, self.projections):
@@ -166,6 +177,7 @@ class SketchBuilder:
         other.refuse_half_added()
         with self._adding(dict(other.counts)):  # which may be this one's own
             self.by_position |= other.by_position
+            self.remarks = join_remarks(self.remarks, other.remarks)
             for name, sums in self.sums.items():
                 sums.merge(other.sums[name])
         return self
@@ -212,7 +224,7 @@ class SketchBuilder:
             terms.astype(np.float32),
             draw_weights(projections),
             lost,
-            (remark_position(name, projections.columns is not None),) if self.by_position else (),
+            (*self.remarks, *([remark_position(name, projections.columns is not None)] if self.by_position else [])),
             halves=groups.find_halves(),
             controls=controls.result(dict(zip(classes, counts.tolist(), strict=True))),
         )

@@ -125,6 +125,7 @@ def pack_builder(builder: SketchBuilder) -> bytes:
         "classes": pack_labels(classes),
         "counts": list(builder.counts.values()),
         "by_position": builder.by_position,
+        "remarks": pack_remarks(builder.remarks),
         "kept": kept,
     }
     for name in kept:
@@ -141,7 +142,7 @@ def unpack_builder(content: bytes, path: str | PathLike[str], projections: Proje
     whole = all(type(count) is int and count > 0 for count in counts) and sum(counts) < 2**62
     if len(counts) != len(classes) or not whole:
         raise reader.refuse("its 'counts' are not one for each class")
-    builder.by_position = reader.get("by_position", bool)
+    builder.by_position, builder.remarks = reader.get("by_position", bool), reader.remarks("remarks")
     builder.counts = dict(zip(classes, counts, strict=True))
     for name, sums in builder.sums.items():
         if name in kept and sums.kept:

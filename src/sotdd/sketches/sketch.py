@@ -19,6 +19,7 @@ from sotdd.basics.text import json_label, quote, say_count
 from sotdd.compute.class_moments import ClassMoments, control_pairs
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator, estimate_distance
+from sotdd.inputs.agreement import half_labelled_error
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
@@ -176,6 +177,9 @@ class Sketch(Received):
         if not isinstance(other, Sketch):
             raise SotddError(f"is {describe(other)}: expected a Sketch; sotdd.distance takes data.", setting="other")
         self.through.refuse_other(other.through, f"sketches {self.name!r} and {other.name!r}")
+        for bare, rich in ((self, other), (other, self)):
+            if len(rich.classes) > 1 and any(remark.kind == "no labels" for remark in bare.remarks):
+                raise half_labelled_error(bare.name, rich.name, len(rich.classes))
         alike_a, alike_b = _cut_alike(self, other)
         per_projection, within = _measure_costs(alike_a, alike_b, order)
         if not np.isfinite(per_projection).all():

@@ -22,7 +22,7 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import Resampling
 from sotdd.compute.slices import Slices, slice_datasets
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import meets_by_position, remark_position
+from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData, cut_range
 from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.recipe import Projections
@@ -129,7 +129,10 @@ def sketch_opened(
         found.terms,
         found.weights,
         found.lost,
-        (remark_position(data.name, projections.columns is not None),) if by_position else (),
+        (
+            *find_unlabelled(data),
+            *((remark_position(data.name, projections.columns is not None),) if by_position else ()),
+        ),
         find_halves(halves, found.weights),
         next((found.narrow() for found in moments.result()), None),
     )

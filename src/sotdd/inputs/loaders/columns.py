@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remark, say_why
+from sotdd.basics.remarks import Remark, Remarks, say_why
 from sotdd.basics.text import join_names
 from sotdd.inputs.data import IS_MISSING, KINDS, MISSING, ColumnKind, LeftOut, Names, Origin, Schema, remark_retyped
 from sotdd.inputs.loaders.values import (
@@ -31,6 +31,7 @@ from sotdd.inputs.loaders.values import (
     find_kind,
     find_others,
     find_time_type,
+    make_labels,
     try_cast,
 )
 from sotdd.inputs.reading import Reading
@@ -78,7 +79,7 @@ class Columns:
     features: tuple[Column, ...]
     alone: Literal["list", "text", "image"] | None = None
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
-    remarks: tuple[Remark, ...] = ()
+    remarks: Remarks = ()
     groups: str | None = None
     unread: Names = ()
 
@@ -95,17 +96,17 @@ class Columns:
         kinds |= dict.fromkeys(images, "image")
         if reading.schema is not None:
             _refuse_dropped(kinds, reading.schema, reading, name)
-        label = _find_label(kinds, reading, name)
+        values = dict(zip(look.schema.names, look.columns, strict=True))
+        label, remarks = _find_label(kinds, values, reading, name)
         groups = reading.groups if isinstance(reading.groups, str) else None
         wanted, known = _list_wanted(kinds, label, reading, name)
         alone = None if reading.schema is not None else _find_alone(kinds, wanted, reading, name)
         absent = tuple(one for one in reading.exclude if one not in kinds and not _is_pattern(one))
-        remarks: tuple[Remark, ...] = (Remark("nothing to exclude", columns=absent),) if absent else ()
+        remarks += (Remark("nothing to exclude", columns=absent),) if absent else ()
         unread = tuple(title for title in kinds if title not in wanted and title not in (label, groups))
         if alone is not None:
             rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
             return cls(label, (Column(alone, "number"),), kinds[alone], rest, remarks, groups, unread)  # type: ignore[arg-type]  # one of these
-        values = dict(zip(look.schema.names, look.columns, strict=True))
         judged = {
             title: _judge(title, kinds[title], values.get(title), asked, reading, known.get(title, ()))
             for title, asked in wanted.items()
@@ -344,26 +345,33 @@ def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: R
     return None
 
 
-def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | None:
+def _find_label(
+    kinds: Mapping[str, str], values: Mapping[str, Array], reading: Reading, name: str
+) -> tuple[str | None, Remarks]:
+    """The column of labels; None where there is none, with a remark unless that was asked for."""
     if reading.unlabelled:
-        return None
+        return None, ()
     if reading.label_column is not None:
         if str(reading.label_column) not in kinds:
             raise _unknown_error(str(reading.label_column), kinds, name)
-        return str(reading.label_column)
+        return str(reading.label_column), ()
     if reading.schema is not None and reading.schema.label is not None:
-        return reading.schema.label
-    usual = [column for column in kinds if column.lower() in LABEL_NAMES]
-    if len(usual) == 1:
-        return usual[0]
-    several = f"has columns {' and '.join(map(repr, usual))}"
-    found = several if usual else f"has no column named {', '.join(LABEL_NAMES)}"
-    raise SotddError(
-        f"is not given, and {name} {found}: name the column of labels, one of "
-        f"{join_names([*map(repr, kinds)], _SHOWN)}. For data of one class",
-        setting="label",
-        use={"label": None},
-    )
+        return reading.schema.label, ()
+    chosen = {*(reading.features or ()), *reading.exclude}
+    usual = [column for column in kinds if column.strip().lower() in LABEL_NAMES and column not in chosen]
+    passed: dict[str, str] = {}
+    for column in usual:
+        labels = make_labels([values[column]], name, reading, in_text=True)
+        if not labels.classes:
+            passed[column] = "empty"
+        elif reading.bins is None and labels.are_measured(even_few=True):
+            passed[column] = "floats"
+    fit = [column for column in usual if column not in passed]
+    if len(fit) > 1:
+        raise SotddError(f"{name} has the columns {' and '.join(map(repr, fit))}: say which are labels", by=("label",))
+    if fit:
+        return fit[0], ()
+    return None, (Remark("no labels", names=LABEL_NAMES, passed=passed),)
 
 
 def _say_left(left: LeftOut) -> str:

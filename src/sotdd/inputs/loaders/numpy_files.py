@@ -65,7 +65,7 @@ def open_npz(path: Path, name: str, reading: Reading) -> Loaded:
     with reading_file(path, "an .npz file of arrays"), zipfile.ZipFile(path) as archive:
         features = _read_member(archive, wanted, path)
         if reading.label_is_auto and f"{label}.npy" not in archive.NameToInfo:
-            origin = origin.also(Remark("no labels", array=label))
+            origin = origin.also(Remark("no labels", names=(label,)))
         elif not reading.unlabelled:
             labels = _read_member(archive, label, path)
     checked = check_features(features, name)

@@ -23,8 +23,6 @@ class TableRows:
     ----------
     labels, groups
         The columns of these, batch by batch; nothing where there is no such column.
-    drops
-        Whether a sample is taken of rows that lack nothing.
     chosen
         The places of the sample among the rows that were read, once all are read; None for all of them.
     """
@@ -37,7 +35,6 @@ class TableRows:
         self._n_seen, self._ranges = 0, {title: list[str]() for title in columns.dates}
         most = None if columns.alone == "image" else reading.max_points  # images are chosen before they are read
         self._sample = None if most is None else RowSample(most, reading.seed)
-        self.drops = self._sample is not None and reading.missing == "drop"
 
     def read(self) -> Iterator[tuple[Batch, RowNumbers]]:
         """Batches of rows with their numbers; say of each, by `accept`, which rows lack something."""
@@ -67,13 +64,10 @@ class TableRows:
             yield part, start + first + places
 
     def accept(self, lacking: NDArray[np.bool_] | None = None) -> None:
-        """Say which rows (m,) of the last batch lack a value, where a sample is to have none of these."""
+        """Say which rows (m,) of the last batch lack a value: a sample is to have as many rows that are used."""
         if self._sample is None:
             return
-        if not self.drops:
-            self._sample.accept()
-            return
-        unusable = [] if lacking is None else [lacking]
+        unusable = [] if lacking is None or self._reading.missing != "drop" else [lacking]
         if self.labels:
             last = self.labels[-1]
             known = clean_texts(last, self._reading, NO_LABEL) if find_kind(last.type) == "text" else last

@@ -20,20 +20,18 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import MISSING, Names
 from sotdd.inputs.features import check_features, refuse_non_finite
-from sotdd.inputs.labels import Labels, is_missing
+from sotdd.inputs.labels import is_missing
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.rows import TableRows
 from sotdd.inputs.loaders.values import (
-    NO_LABEL,
     Array,
     Batch,
     Codes,
     Column,
     RowNumbers,
     arrow,
-    clean_texts,
-    find_kind,
     is_list,
+    make_labels,
     plain_type,
     read_columns,
 )
@@ -76,10 +74,10 @@ def load_table(
         loaded = _load_features(rows, columns, name, reading, at_once)
     else:
         loaded = _load_alone(rows, columns, name, images)
-    labels = _make_labels(rows.labels, name, reading, in_text=in_text) if rows.labels else None
+    labels = make_labels(rows.labels, name, reading, in_text=in_text) if rows.labels else None
     if labels is not None and reading.bins is None:
         labels.refuse_odd(name)
-    groups = _make_labels(rows.groups, name, reading) if rows.groups else None
+    groups = make_labels(rows.groups, name, reading) if rows.groups else None
     loaded = rows.finish(loaded, labels, groups)
     if columns.alone is not None or reading.features is not None or reading.schema is not None:
         return loaded
@@ -123,10 +121,7 @@ def _load_features(rows: TableRows, columns: Columns, name: str, reading: Readin
         gaps = np.isnan(block)
         has_gaps |= gaps.any(axis=0)
         codes = [column.add(batch.column(title)) for title, column in coded.items()]
-        if rows.drops:
-            rows.accept(np.logical_or.reduce([gaps.any(axis=1), *(one == MISSING for one in codes)]))
-        else:
-            rows.accept()
+        rows.accept(np.logical_or.reduce([gaps.any(axis=1), *(one == MISSING for one in codes)]))
         gathered.add(block)
     features = gathered.array() if numbers else np.empty((len(gathered), 0), np.uint8)
     if rows.chosen is not None:
@@ -190,23 +185,6 @@ def _fill(values: NDArray[Any]) -> NDArray[np.bool_]:
     gaps: NDArray[np.bool_] = np.isnan(values)
     values[gaps] = 0 if gaps.all() else values[~gaps].mean(dtype=np.float64)
     return gaps
-
-
-def _make_labels(parts: Sequence[Array], name: str, reading: Reading, *, in_text: bool = False) -> Labels:
-    """The labels of one column, which may come in parts."""
-    library = arrow()
-    kind = plain_type(parts[0].type)
-    if library.types.is_nested(kind):
-        raise SotddError(f"labels of {name} are {kind}: expected one plain value per row.")
-    if find_kind(parts[0].type) == "text":
-        parts = [clean_texts(part, reading, NO_LABEL) for part in parts]
-        kind = library.large_string()
-    chunks = [chunk.cast(kind) for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
-    coded = library.chunked_array(chunks, type=kind).dictionary_encode().unify_dictionaries()
-    codes = np.concatenate([np.asarray(chunk.indices.fill_null(-1)) for chunk in coded.chunks])
-    filled = next((chunk for chunk in coded.chunks if len(chunk)), None)
-    labels = Labels.in_natural_order([] if filled is None else filled.dictionary.to_pylist(), codes)
-    return labels.as_numbers(reading.decimal or ".") if in_text else labels
 
 
 def _make_texts(parts: Sequence[Array], chosen: NDArray[np.int64] | None, name: str) -> Items:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.data import MISSING, Category, LeftOut, Names, remark_retyped
+from sotdd.inputs.labels import Labels
 from sotdd.inputs.reading import Reading
 
 Kind = Literal["number", "written number", "category"]
@@ -205,6 +206,23 @@ class Codes:
         one, most, values = self._column, self._reading.one_hot, tuple(self._places)
         flag = one.flag if len(values) <= 2 or not most else None  # a third value makes it a category like any other
         return Category(values, codes if rows is None else codes[rows], most or len(values), flag, one.number)
+
+
+def make_labels(parts: Sequence[Array], name: str, reading: Reading, *, in_text: bool = False) -> Labels:
+    """The labels of one column, which may come in parts."""
+    library = arrow()
+    kind = plain_type(parts[0].type)
+    if library.types.is_nested(kind):
+        raise SotddError(f"labels of {name} are {kind}: expected one plain value per row.")
+    if find_kind(parts[0].type) == "text":
+        parts = [clean_texts(part, reading, NO_LABEL) for part in parts]
+        kind = library.large_string()
+    chunks = [chunk.cast(kind) for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
+    coded = library.chunked_array(chunks, type=kind).dictionary_encode().unify_dictionaries()
+    codes = np.concatenate([np.asarray(chunk.indices.fill_null(-1)) for chunk in coded.chunks])
+    filled = next((chunk for chunk in coded.chunks if len(chunk)), None)
+    labels = Labels.in_natural_order([] if filled is None else filled.dictionary.to_pylist(), codes)
+    return labels.as_numbers(reading.decimal or ".") if in_text else labels
 
 
 def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOTHING) -> Array:

@@ -24,8 +24,9 @@ from sotdd.basics.remarks import Remark
 from sotdd.basics.text import quote
 from sotdd.drift.reference import SETTINGS, DriftReference
 from sotdd.inputs.agreement import arrange
-from sotdd.inputs.data import MISSING, LabelledData, Origin
+from sotdd.inputs.data import LabelledData, Origin
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.schema import MISSING, Feature, find_columns
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.codec import Arrays, Field, Header, Reader, pack, pack_labels, pack_remarks, unpack
 from sotdd.sketches.file import pack_sketch, unpack_sketch
@@ -51,8 +52,8 @@ def pack_reference(reference: DriftReference) -> bytes:
     data, columns = reference.data, reference.data.columns
     table: Header = {"name": data.name, "classes": pack_labels(data.classes)}
     if columns is not None:
-        marks = {*data.group_features(), *data.origin.categories}
-        numbers = tuple(name for name in columns if name not in marks)
+        made = [Feature.of(name) for name in columns]
+        numbers = tuple(one.name for one in made if one.kind == "number" and one.column not in data.origin.categories)
         table |= {"features": list(columns), "numbers": list(numbers)}
         data = arrange(data, numbers)
     header |= {
@@ -103,8 +104,8 @@ def _read_data(reader: Reader) -> LabelledData:
     if names is None:
         return data
     features = table.texts("features")
-    known = {*names, *origin.categories, *origin.gaps}
-    if not features or not {*names} <= {*features} or not {*data.find_columns(features)} <= known:
+    known = {*find_columns(names), *origin.categories, *origin.gaps}
+    if not features or not {*names} <= {*features} or not {*find_columns(features)} <= known:
         raise reader.refuse("its features are not those of its columns")
     return arrange(data, features)
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.inputs.data import KINDS, LabelledData, LeftOut, remark_retyped
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.schema import KINDS, Feature, LeftOut, remark_retyped
 from sotdd.measure.columns import Column
 
 # The largest probability of one of these findings where nothing changed.
@@ -85,7 +86,7 @@ def _compare_values(columns: Sequence[Column]) -> Iterator[Remark]:
         distinct = np.unique(now)
         new = [] if column.is_number else sorted({*distinct.tolist()} - {*before.tolist()})
         if new and len(new) < len(distinct):
-            named = tuple(f"{column.name}={column.texts[value]}" for value in new)
+            named = tuple(Feature(column.name, "value", column.texts[value]).name for value in new)
             yield Remark("new values", owner="the reference", values=named)
         if len(distinct) == 1 and len(np.unique(before)) > 1:
             value, often = distinct[0], int(np.count_nonzero(before == distinct[0]))

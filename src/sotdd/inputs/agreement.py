@@ -19,18 +19,9 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import join_names, say_count
-from sotdd.inputs.data import (
-    IS_MISSING,
-    MISSING,
-    OTHER,
-    Category,
-    LabelledData,
-    LeftOut,
-    Names,
-    remark_retyped,
-    same_features,
-)
+from sotdd.inputs.data import LabelledData, same_features
 from sotdd.inputs.labels import cut, find_edges
+from sotdd.inputs.schema import MISSING, OTHER, Category, Feature, LeftOut, Names, find_columns, remark_retyped
 from sotdd.inputs.streamed import Features, Rows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 
@@ -86,8 +77,12 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
         own = (*(column for column in table if column not in dropped), *empty)
         find_places(tuple(columns), own, f"dataset {data.name!r}", f"dataset {first.name!r}", data.name)
     features = list_features(columns, [*tables])
-    lacking = {name.removesuffix(IS_MISSING) for name in features if name.endswith(IS_MISSING)}
-    centre = np.array([_find_mean(name, [*tables]) if name in lacking else np.nan for name in features])
+    made = [Feature.of(name) for name in features]
+    lacking = {one.column for one in made if one.kind == "missing"}
+    filled = [one.kind == "number" and one.column in lacking for one in made]
+    centre = np.array(
+        [_find_mean(one, [*tables]) if is_filled else np.nan for one, is_filled in zip(made, filled, strict=True)]
+    )
     return [order_columns(_leave_out(data, dropped), features, f"dataset {first.name!r}", centre) for data in datasets]
 
 
@@ -102,7 +97,7 @@ def _count_flags(datasets: Sequence[LabelledData]) -> list[LabelledData]:
             categories = {name: one for name, one in origin.categories.items() if name not in flags}
             gaps = {**origin.gaps, **{name: one.codes == MISSING for name, one in flags.items()}}
             gaps = {name: mask for name, mask in gaps.items() if mask.any()}
-            origin = replace(origin, categories=categories, gaps=gaps, numbers=(*origin.numbers, *flags))
+            origin = replace(origin, categories=categories, gaps=gaps)
         result.append(replace(data, origin=origin) if flags else data)
     return result
 
@@ -118,14 +113,16 @@ def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledDa
 
 def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> Names:
     """The features that the columns of tables make, categories by the values that all of them have together."""
-    features: list[str] = []
+    features: list[Feature] = []
     lacking = {column for data in datasets for column in (*data.origin.missing, *data.origin.left_out)}
     whole = reversed(datasets)  # of several, errors name the first
-    numbers = {name: data for data in whole for name in data.columns or () if name not in data.origin.categories}
+    made = {data: map(Feature.of, data.columns or ()) for data in whole}
+    numbers = {one.column: data for data, own in made.items() for one in own
+               if one.kind == "number" and one.column not in data.origin.categories}  # fmt: skip
     for column in columns:
         categories = {data: data.origin.categories[column] for data in datasets if column in data.origin.categories}
         if all(one.flag is not None for one in categories.values()):
-            features.append(column)
+            features.append(Feature(column))
         elif column in numbers:
             other, one = next(iter(categories.items()))
             number, order = numbers[column], list(datasets)
@@ -133,10 +130,10 @@ def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> N
                 raise _other_kind(column, f"dataset {other.name!r}", "categories", number, LeftOut("numbers"))
             raise _other_kind(column, f"dataset {number.name!r}", "numbers", other, one.number or LeftOut("categories"))
         else:
-            features += [f"{column}={value}" for value in _list_values([*categories.values()])]
+            features += [Feature(column, "value", value) for value in _list_values([*categories.values()])]
         if column in lacking:
-            features.append(f"{column}{IS_MISSING}")
-    return tuple(dict.fromkeys(features))
+            features.append(Feature(column, "missing"))
+    return tuple(one.name for one in features)
 
 
 def _list_values(categories: Sequence[Category]) -> list[str]:
@@ -156,23 +153,22 @@ def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | No
     """
     origin, n_points = data.origin, data.n_points
     own, known = {name: place for place, name in enumerate(data.columns or ())}, set(columns)
-    made = data.find_columns(columns)
-    marked = [column for name, column in zip(columns, made, strict=True) if name == f"{column}{IS_MISSING}"]
-    nowhere = {column: np.full(n_points, column in origin.left_out) for column in marked}
+    made = [Feature.of(name) for name in columns]
+    nowhere = {one.column: np.full(n_points, one.column in origin.left_out) for one in made if one.kind == "missing"}
     gaps = {column: mask for column, mask in {**nowhere, **origin.gaps}.items() if column not in origin.categories}
     order = np.full(len(columns), -1)
     marks: dict[int, tuple[NDArray[Any], NDArray[np.bool_]]] = {}
     fills: dict[int, tuple[NDArray[np.bool_], float]] = {}
-    for place, (name, column) in enumerate(zip(columns, made, strict=True)):
-        if column in origin.categories:
-            category = origin.categories[column]
-            marks[place] = category.codes, _mark_codes(category, column, name, known)
-        elif name != column and column in gaps:
-            marks[place] = gaps[column].astype(np.int8), np.array([False, name == f"{column}{IS_MISSING}"])
+    for place, one in enumerate(made):
+        if one.column in origin.categories:
+            category = origin.categories[one.column]
+            marks[place] = category.codes, _mark_codes(category, one, known)
+        elif one.kind != "number" and one.column in gaps:
+            marks[place] = gaps[one.column].astype(np.int8), np.array([False, one.kind == "missing"])
         else:
-            order[place] = own.get(name, -1)
-            if name in gaps and centre is not None and np.isfinite(centre[place]):
-                fills[place] = gaps[name], float(centre[place])
+            order[place] = own.get(one.name, -1)
+            if one.column in gaps and centre is not None and np.isfinite(centre[place]):
+                fills[place] = gaps[one.column], float(centre[place])
     dtype = np.result_type(data.features.dtype, np.float32) if fills else data.features.dtype
     taken = order[order >= 0]
 
@@ -196,28 +192,28 @@ def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | No
     return replace(data, features=features, columns=columns, origin=replace(origin, gaps=gaps))
 
 
-def _mark_codes(category: Category, column: str, name: str, features: Collection[str]) -> NDArray[np.bool_]:
+def _mark_codes(category: Category, feature: Feature, features: Collection[str]) -> NDArray[np.bool_]:
     """Which codes of a category a feature marks; the last entry, which -1 reads, is that of values that are missing."""
     marks = np.zeros(len(category.values) + 1, bool)
-    if name == f"{column}{IS_MISSING}":
+    if feature.kind == "missing":
         marks[-1] = True
-    elif name == f"{column}={OTHER}":
-        others = (value == OTHER or f"{column}={value}" not in features for value in category.values)
+    elif feature.value == OTHER:
+        others = (value == OTHER or feature._replace(value=value).name not in features for value in category.values)
         marks[:-1] = np.fromiter(others, bool, len(category.values))
     else:
-        value = category.flag if name == column else name[len(column) + 1 :]
+        value = category.flag if feature.kind == "number" else feature.value
         if value in category.places:
             marks[category.places[value]] = True
     return marks
 
 
-def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
+def _find_mean(feature: Feature, tables: Sequence[LabelledData]) -> float:
     """The mean of the values of a column that are there, of all tables together; NaN for categories."""
     total, count = 0.0, 0
     for data in tables:
-        if data.columns is None or column not in data.columns or column in data.origin.categories:
+        if data.columns is None or feature.name not in data.columns or feature.column in data.origin.categories:
             continue
-        place, mask = data.columns.index(column), data.origin.gaps.get(column)
+        place, mask = data.columns.index(feature.name), data.origin.gaps.get(feature.column)
         for block in data.blocks():
             values = data.rows(block)[:, place].astype(np.float64)
             known = values if mask is None else values[~mask[block]]
@@ -227,13 +223,11 @@ def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
 
 def drop_columns(data: LabelledData, columns: Collection[str]) -> LabelledData:
     """A table without some of its columns."""
-    own = data.columns or ()
-    kept = tuple(name for name, column in zip(own, data.find_columns(own), strict=True) if column not in columns)
+    kept = tuple(name for name in data.columns or () if Feature.of(name).column not in columns)
     origin = data.origin
     categories = {name: one for name, one in origin.categories.items() if name not in columns}
     gaps = {name: mask for name, mask in origin.gaps.items() if name not in columns}
-    numbers = tuple(name for name in origin.numbers if name not in columns)
-    return arrange(replace(data, origin=replace(origin, categories=categories, gaps=gaps, numbers=numbers)), kept)
+    return arrange(replace(data, origin=replace(origin, categories=categories, gaps=gaps)), kept)
 
 
 def order_columns(
@@ -249,22 +243,22 @@ def order_columns(
         return data
     if data.columns == columns and (centre is None or not data.origin.gaps):
         return data
-    made, table = data.find_columns(columns), data.table
-    for name, column in zip(columns, made, strict=True):
-        _refuse_other_kind(name, column, data, owner)
+    made, table = find_columns(columns), data.table
+    for name in columns:
+        _refuse_other_kind(Feature.of(name), data, owner)
     empty = [column for column in made if column in data.origin.left_out and column not in table]
     find_places(tuple(dict.fromkeys(made)), (*table, *empty), f"dataset {data.name!r}", owner)
     arranged = arrange(data, columns, centre)
     known = set(columns)
     new = tuple(
-        f"{column}={value}"
+        name
         for column, one in data.origin.categories.items()
-        if column not in known and f"{column}={OTHER}" not in known
-        for value in one.count_values()
-        if f"{column}={value}" not in known
+        if not {Feature(column).name, Feature(column, "value", OTHER).name} & known
+        for name in (Feature(column, "value", value).name for value in one.count_values())
+        if name not in known
     )
     origin = arranged.origin.also(*([Remark("new values", owner=owner, values=new)] if new else []))
-    unseen = {column: mask for column, mask in origin.missing.items() if f"{column}{IS_MISSING}" not in known}
+    unseen = {column: mask for column, mask in origin.missing.items() if Feature(column, "missing").name not in known}
     if unseen:
         lost, facts = count_gaps(unseen)
         origin = origin.also(Remark("gaps not in reference", owner=owner, **facts))
@@ -273,16 +267,17 @@ def order_columns(
     return replace(arranged, origin=origin)
 
 
-def _refuse_other_kind(name: str, column: str, data: LabelledData, owner: str) -> None:
+def _refuse_other_kind(feature: Feature, data: LabelledData, owner: str) -> None:
     """Refuse a table whose column holds something else than what a feature is made of."""
+    column, is_number = feature.column, Feature(feature.column).name in (data.columns or ())
     left, category = data.origin.left_out.get(column), data.origin.categories.get(column)
-    if left is not None and left.why != "empty" and column not in (data.columns or ()):
-        raise _other_kind(column, owner, "numbers" if name == column else "categories", data, left)
-    if category is not None and name == column and category.flag is None:
+    if left is not None and left.why != "empty" and not is_number:
+        raise _other_kind(column, owner, "numbers" if feature.kind == "number" else "categories", data, left)
+    if category is not None and feature.kind == "number" and category.flag is None:
         raise _other_kind(column, owner, "numbers", data, category.number or LeftOut("categories"))
-    is_value = category is None and left is None and name not in (column, f"{column}{IS_MISSING}")
+    is_value = category is None and left is None and feature.kind == "value"
     is_empty = data.origin.gaps.get(column, np.zeros(1)).all()
-    if is_value and not is_empty and column in (data.columns or ()):
+    if is_value and not is_empty and is_number:
         raise _other_kind(column, owner, "categories", data, LeftOut("numbers"))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise as neighbours
 from os import PathLike
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +18,7 @@ from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
 from sotdd.inputs.features import check_features, features_and_labels, take_rows
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.schema import MISSING, Category, ColumnKind, Feature, LeftOut, Names, Schema, find_columns
 from sotdd.inputs.streamed import Features
 
 
@@ -39,109 +39,6 @@ Dataset: TypeAlias = """
 _BLOCK_VALUES, _MOST_ROWS = 1 << 19, 512
 # How much memory sums of each class over a part of the features may take.
 _CLASS_BYTES = 64 << 20
-
-Names = tuple[str, ...]
-
-# What a column holds that is left out.
-Why: TypeAlias = Literal["id", "date", "free text", "list", "image", "empty", "other", "numbers", "categories"]
-
-# The values of a category beyond the most frequent are one feature of this name.
-OTHER = "other"
-# In codes of a category: a value that is missing.
-MISSING = -1
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Why a column of a table is no feature, and what is known of it.
-
-    Attributes
-    ----------
-    why, value, row
-        What it holds, and a value of it with its row, where there is one.
-    constant
-        The only value in the first rows; None where there are several, or none.
-    first, last
-        Of dates, the range in all rows, as in ISO 8601.
-    """
-
-    why: Why
-    value: str | None = None
-    row: int | None = None
-    constant: str | None = None
-    first: str | None = None
-    last: str | None = None
-
-
-# What a column that is a feature holds; a flag is one of two opposites, such as yes and no.
-ColumnKind: TypeAlias = Literal["number", "flag", "category"]
-KINDS: Mapping[ColumnKind, str] = {"number": "numbers", "flag": "truth values", "category": "categories"}
-
-
-def remark_retyped(column: str, before: str, left: LeftOut, about: str = "") -> Remark:
-    """The remark on a column that holds something else than before, with a value of it."""
-    return Remark("retyped column", about, column=column, before=before, after=left.why, value=left.value, row=left.row)
-
-
-@dataclass(frozen=True)
-class Schema:
-    """What the columns of a table are, so that another table is read alike and compared with it.
-
-    Attributes
-    ----------
-    kinds
-        The columns that features are made of, and what they hold.
-    left_out
-        The columns that are no features, and why.
-    unread
-        The columns that were not asked for.
-    label, groups
-        The columns of labels and of groups, where there are any.
-    """
-
-    kinds: Mapping[str, ColumnKind]
-    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
-    unread: Names = ()
-    label: str | None = None
-    groups: str | None = None
-
-    @property
-    def names(self) -> Names:
-        """All columns that are known."""
-        return (*self.kinds, *self.left_out, *self.unread, *filter(None, dict.fromkeys([self.label, self.groups])))
-
-
-@dataclass(frozen=True, eq=False)
-class Category:
-    """A column of categories.
-
-    Attributes
-    ----------
-    values
-        The distinct values: the most frequent of the first rows first, then others as they came.
-    codes
-        (n,) for every row the number of its value, or `MISSING`.
-    most
-        So many values become features; the rest are one.
-    flag, number
-        Of two opposites, such as yes and no, the one that is 1; and why these are no numbers.
-    """
-
-    values: Names
-    codes: NDArray[np.int32]
-    most: int
-    flag: str | None = None
-    number: LeftOut | None = None
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The number of each value."""
-        return {value: code for code, value in enumerate(self.values)}
-
-    def count_values(self) -> dict[str, int]:
-        """The values that there are, and how often."""
-        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).tolist()
-        return {value: count for value, count in zip(self.values, counts, strict=True) if count}
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +75,8 @@ class Origin:
         were; zero where none was.
     rows_seen
         How many rows the source has, of which a sample may have been taken; 0 where that is not known.
-    numbers, unread
-        Of a table, the columns of numbers, and those that were not asked for.
+    unread
+        Of a table, the columns that were not asked for.
     label_column, group_column
         Of a table, the columns of labels and of groups, where there are any.
     """
@@ -194,7 +91,6 @@ class Origin:
     rows_lost: int = 0
     rows_read: int = 0
     rows_seen: int = 0
-    numbers: Names = ()
     unread: Names = ()
     label_column: str | None = None
     group_column: str | None = None
@@ -223,9 +119,6 @@ class Origin:
         masks = {**self.gaps, **{name: one.codes == MISSING for name, one in self.categories.items()}}
         return {column: mask for column, mask in masks.items() if mask.any()}
 
-
-# What the feature is called that says where values of a column are missing.
-IS_MISSING = " is missing"
 
 # Of datasets about which nothing had to be decided.
 PLAIN = Origin()
@@ -318,7 +211,7 @@ class LabelledData(Received):
     @property
     def table(self) -> Names:
         """The columns of the table that features are made of; none where there is no table."""
-        return tuple(dict.fromkeys(self.find_columns(self.columns or ())))
+        return tuple(dict.fromkeys(find_columns(self.columns or ())))
 
     @property
     def schema(self) -> Schema | None:
@@ -330,32 +223,19 @@ class LabelledData(Received):
             category = origin.categories.get(column)
             if category is not None:
                 kinds[column] = "category" if category.flag is None else "flag"
-            elif column in self.columns:  # one that is empty here is left out, whatever features it has elsewhere
+            elif (
+                Feature(column).name in self.columns
+            ):  # one that is empty here is left out, whatever features it has elsewhere
                 kinds[column] = "number"
         left_out = {column: left for column, left in origin.left_out.items() if column not in kinds}
         return Schema(kinds, left_out, origin.unread, origin.label_column, origin.group_column)
 
-    def find_columns(self, features: Names) -> list[str]:
-        """The column that each feature is made of, such as city for ``city=Rome``, whether this table has it or not."""
-        origin, own = self.origin, set(self.columns or ())
-        known, numbers = {**origin.categories, **origin.left_out, **origin.gaps}, set(origin.numbers)
-
-        def find(feature: str) -> str:
-            base = feature.removesuffix(IS_MISSING)
-            if feature in numbers or base in known:
-                return feature if feature in numbers else base
-            usual = base if base in own else base.partition("=")[0]
-            found = [column for column in known if feature.startswith(f"{column}=")]
-            exact = (one for one in found if one in origin.categories
-                     and feature[len(one) + 1 :] in origin.categories[one].places)  # fmt: skip
-            return next(exact, max(found, key=len, default=usual))
-
-        return [find(feature) for feature in features]
-
     def group_features(self) -> dict[str, str | None]:
         """Of the features that are no numbers, the category that each is a value of; None for marks of gaps."""
-        made = zip(self.columns or (), self.find_columns(self.columns or ()), strict=True)
-        return {name: column if column in self.origin.categories else None for name, column in made if column != name}
+        made = {name: Feature.of(name) for name in self.columns or ()}
+        categories = self.origin.categories
+        return {name: one.column if one.column in categories else None
+                for name, one in made.items() if one.kind != "number"}  # fmt: skip
 
     @property
     def counts(self) -> NDArray[np.int64]:

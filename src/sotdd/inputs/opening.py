@@ -22,7 +22,7 @@ from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
 from sotdd.basics.text import join_names, say_count
 from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
-from sotdd.inputs.data import Dataset, LabelledData, Origin, Schema, Target
+from sotdd.inputs.data import Dataset, LabelledData, Origin, Target
 from sotdd.inputs.features import take_rows
 from sotdd.inputs.labels import Labels, NoRows, cut, find_edges
 from sotdd.inputs.loaders.arrays import open_arrays
@@ -31,6 +31,7 @@ from sotdd.inputs.loaders.torch_datasets import is_torch_data, open_torch
 from sotdd.inputs.preparation import Items, Loaded, prepare_rows
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Reading, ReadingSettings, TableSettings
 from sotdd.inputs.sampling import sample_rows
+from sotdd.inputs.schema import Schema
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.streamed import StreamedFeatures
@@ -177,7 +178,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     origin = origin if rows is None else origin.take(rows)
     data = LabelledData(name, features, kept.classes, kept.codes, loaded.columns, origin)
     if loaded.columns is not None and (origin.categories or origin.gaps):
-        data = arrange(data, list_features(loaded.order or loaded.columns, [data]))
+        data = arrange(data, list_features(loaded.order, [data]))
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:
         data = replace(data, features=prepare_rows(data.features, None, name, reading))

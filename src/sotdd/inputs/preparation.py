@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import PLAIN, Names, Origin
+from sotdd.inputs.data import PLAIN, Origin
 from sotdd.inputs.features import refuse_non_finite
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import Uniform, is_image
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.schema import Names
 from sotdd.inputs.streamed import Features, GatheredRows
 
 # This many rows of numbers are prepared at a time; items say themselves how many.

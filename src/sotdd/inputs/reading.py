@@ -16,8 +16,8 @@ import numpy as np
 from sotdd.basics.checks import check_choice, check_count, describe
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.randomness import check_seed
-from sotdd.inputs.data import Schema
 from sotdd.inputs.encode import Encoder
+from sotdd.inputs.schema import Schema
 
 Name = str | int
 

@@ -18,7 +18,8 @@ from scipy.special import ndtri
 
 from sotdd.basics.text import json_label
 from sotdd.compute.resampling import Each
-from sotdd.inputs.data import IS_MISSING, MISSING, LabelledData, Names
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.schema import MISSING, Feature, Names
 from sotdd.measure.scores import Bools, Doubles, Floats, Score
 
 # What a column holds; how columns go together is reported beside them.
@@ -212,7 +213,7 @@ def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
                 columns.append(Column(title, kind, n_first, *_pool_codes(title, pair)))
                 continue
             gaps = np.concatenate([data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair])
-            numbers = table[:, names.index(title)]
+            numbers = table[:, names.index(Feature(title).name)]
             columns.append(Column(title, kind, n_first, np.where(gaps, np.nan, numbers) if gaps.any() else numbers))
     targets = [data.origin.target.values for data in pair if data.origin.target is not None]
     if len(targets) == len(pair):  # numbers behind the classes, which count by their values
@@ -250,11 +251,9 @@ def find_image_shape(data: LabelledData) -> tuple[int, ...] | None:
 
 
 def _list_columns(pair: Sequence[LabelledData]) -> dict[str, Kind]:
-    """The columns of two tables that features are made of, by kind; not those that say where others are missing."""
-    names = dict.fromkeys(title for data in pair for title in data.find_columns(data.columns or ()))
+    """The columns of two tables that features are made of, by kind."""
     coded = {title for data in pair for title in data.origin.categories}
-    marks = {f"{title}{IS_MISSING}" for title in names}
-    return {title: "category" if title in coded else "number" for title in names if title not in marks}
+    return {title: "category" if title in coded else "number" for data in pair for title in data.table}
 
 
 def _pool_codes(title: str, pair: Sequence[LabelledData]) -> tuple[Codes, Names]:

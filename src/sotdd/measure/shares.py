@@ -24,6 +24,7 @@ from sotdd.basics.threads import Workers
 from sotdd.compute.resampling import Marks, Plan, make_seed
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.inputs.sampling import sample_rows
+from sotdd.inputs.schema import find_columns
 from sotdd.measure.changes import Changes, ColumnChange
 from sotdd.measure.columns import find_image_shape, name_features, name_label
 from sotdd.measure.scores import Doubles, Floats
@@ -99,7 +100,7 @@ def _list_tested(changes: Changes, keys: Sequence[tuple[str, bool]]) -> dict[tup
 def _find_columns(pair: Sequence[LabelledData], n_features: int) -> tuple[list[tuple[str, bool]], NDArray[np.int64]]:
     """The columns that features are made of, with whether each is the label; and which of them each feature is."""
     known = next((data for data in pair if data.columns is not None), None)
-    titles = [(name, False) for name in (known.find_columns(known.columns or ()) if known else name_features(pair))]
+    titles = [(name, False) for name in (find_columns(known.columns or ()) if known else name_features(pair))]
     titles += [name_label(pair)] * (n_features - len(titles))
     places = {title: place for place, title in enumerate(dict.fromkeys(titles))}
     return [*places], np.array([places[title] for title in titles])

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from sotdd.basics.text import show
-from sotdd.inputs.data import MISSING
+from sotdd.basics.text import say_count, show
+from sotdd.inputs.schema import MISSING
 from sotdd.measure.columns import Column, rank_column, score_numbers
 from sotdd.measure.scores import Doubles
 
@@ -108,6 +108,9 @@ def _say_share(one: Column, aspect: str, value: float) -> tuple[str, str]:
         where = "from" if aspect == "high" else "up to"
         return f"{word} {aspect} values", f"{where} {say_number(value)}: {shares} of rows"
     if one.is_number:
+        before, rows = one.sides[0], len(one.split(one.values)[1])
+        if first == 0 < len(before) and second < 0.5 and not before.min() <= value <= before.max():
+            return "a placeholder?", f"{say_number(value)} in {round(second * rows):,} of {say_count(rows, 'row')}"
         word = "constant" if second == 1 else "stuck at one value" if second > 0.5 > 2 * first else "other shares"
         return word, f"{say_number(value)} in {shares} of rows"
     noun = "class" if one.kind == "label" else "category"

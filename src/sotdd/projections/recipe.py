@@ -17,7 +17,8 @@ from sotdd.basics.memory import kept_property
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
-from sotdd.inputs.data import Dataset, LabelledData, Names
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.schema import Names
 from sotdd.projections.directions import Directions, Drawn, Law, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
 from sotdd.projections.moments import check_orders

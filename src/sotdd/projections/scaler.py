@@ -18,7 +18,8 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import find_places
-from sotdd.inputs.data import Dataset, LabelledData, Names, same_features
+from sotdd.inputs.data import Dataset, LabelledData, same_features
+from sotdd.inputs.schema import Names
 from sotdd.projections.scale_statistics import Doubles, FeatureMoments, find_spreads
 
 Kind: TypeAlias = Literal["auto", "arcsinh", "features", "pooled"]

@@ -21,11 +21,12 @@ from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.remarks import Remarks, join_remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.slices import ProjectedPoints
-from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.labels import NoRows
 from sotdd.inputs.loaders.tables import is_frame
+from sotdd.inputs.opening import open_alike
+from sotdd.inputs.schema import Schema
 from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.moments import Polynomials
@@ -65,10 +66,11 @@ def open_batch(
         if classes is not None and (not isinstance(classes, Sized) or getattr(classes, "ndim", 1) == 0 or len(classes)):
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None
+    schema = None
     if is_frame(points) and projections.columns is not None:
-        reading = {"features": projections.columns, **reading}
+        schema = Schema.of_features(projections.columns)
     try:
-        batch = projections.align(open_dataset(source, name="batch", **reading))
+        batch = projections.align(open_alike(source, schema, name="batch", **reading))
     except NoRows:
         return None
     if not is_frame(source):

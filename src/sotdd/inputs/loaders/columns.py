@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, say_why
 from sotdd.basics.text import join_names
-from sotdd.inputs.data import IS_MISSING, KINDS, MISSING, ColumnKind, LeftOut, Names, Origin, Schema, remark_retyped
+from sotdd.inputs.data import Origin
 from sotdd.inputs.loaders.values import (
     Array,
     Column,
@@ -35,6 +35,7 @@ from sotdd.inputs.loaders.values import (
     try_cast,
 )
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.schema import KINDS, MISSING, ColumnKind, Feature, LeftOut, Names, Schema, remark_retyped
 
 # Arrow's own types are not checked, since it is optional.
 Table = Any
@@ -99,7 +100,7 @@ class Columns:
         values = dict(zip(look.schema.names, look.columns, strict=True))
         label, remarks = _find_label(kinds, values, reading, name)
         groups = reading.groups if isinstance(reading.groups, str) else None
-        wanted, known = _list_wanted(kinds, label, reading, name)
+        wanted, categories = _list_wanted(kinds, label, reading, name)
         alone = None if reading.schema is not None else _find_alone(kinds, wanted, reading, name)
         absent = tuple(one for one in reading.exclude if one not in kinds and not _is_pattern(one))
         remarks += (Remark("nothing to exclude", columns=absent),) if absent else ()
@@ -108,7 +109,7 @@ class Columns:
             rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
             return cls(label, (Column(alone, "number"),), kinds[alone], rest, remarks, groups, unread)  # type: ignore[arg-type]  # one of these
         judged = {
-            title: _judge(title, kinds[title], values.get(title), asked, reading, known.get(title, ()))
+            title: _judge(title, kinds[title], values.get(title), asked, title in categories, reading)
             for title, asked in wanted.items()
         }
         if reading.schema is not None:  # what is no feature there is none here, unless there were no values
@@ -163,19 +164,19 @@ class Columns:
 _WHY: dict[str, Any] = {"text": "free text", "date": "date", "list": "list", "image": "image"}
 
 
-def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, known: Names) -> Column | LeftOut:
+def _judge(title: str, kind: str, values: Array, asked: bool, declared: bool, reading: Reading) -> Column | LeftOut:
     """How a column is read, or why it is left out; columns asked for by name are features if they can be."""
     if kind == "empty" or (kind != "image" and values.null_count == len(values) > 0):
         return _judge_empty(title, asked, reading)
     if not asked and kind in ("number", "text") and _CALLED_ID.fullmatch(title):
         return LeftOut("id")
-    declared = kind == "category" or bool(known) or _expect(title, reading) == "category"
+    declared |= kind == "category"
     if kind == "number" or (kind == "text" and not declared and _hold_numbers(values, reading)):
         return Column(title, "number")
     if kind == "date":
         return LeftOut("date")
     if kind in ("text", "category"):
-        return _judge_texts(title, clean_texts(values, reading), asked, declared, reading, known)
+        return _judge_texts(title, clean_texts(values, reading), asked, declared, reading)
     return LeftOut(_WHY.get(kind, "other"))
 
 
@@ -209,9 +210,7 @@ def _hold_numbers(values: Array, reading: Reading) -> bool:
     return numbers is not None and not np.isnan(numbers).all()
 
 
-def _judge_texts(
-    title: str, texts: Array, asked: bool, declared: bool, reading: Reading, known: Names
-) -> Column | LeftOut:
+def _judge_texts(title: str, texts: Array, asked: bool, declared: bool, reading: Reading) -> Column | LeftOut:
     """What a column of texts holds, by its distinct values."""
     coded = texts.dictionary_encode()
     distinct, codes = coded.dictionary, np.asarray(coded.indices.fill_null(MISSING))
@@ -239,7 +238,7 @@ def _judge_texts(
     values = distinct.take(arrow().array(order)).to_pylist()
     if flag is not None:
         flag = next((value for value in values if value.lower() == flag), flag)
-    return Column(title, "category", values=tuple(dict.fromkeys([*values, *known])), flag=flag, number=number)
+    return Column(title, "category", values=tuple(values), flag=flag, number=number)
 
 
 def _repeat(counts: NDArray[np.int64], most: int) -> bool:
@@ -255,41 +254,37 @@ def _repeat(counts: NDArray[np.int64], most: int) -> bool:
 
 def _list_wanted(
     kinds: Mapping[str, str], label: str | None, reading: Reading, name: str
-) -> tuple[dict[str, bool], dict[str, Names]]:
-    """The columns that may be features, and whether each was asked for by its own name; and values of categories.
+) -> tuple[dict[str, bool], set[str]]:
+    """The columns that may be features, and whether each was asked for by name; and those that are categories then.
 
-    Features as they were made before, such as ``city=Rome`` and ``age is missing``, ask for their columns.
+    Features as they are made, such as ``city=Rome`` and ``age is missing``, ask for their columns.
     """
     by = [reading.groups] if isinstance(reading.groups, str) else []
     if reading.schema is not None:
         others = [column for column in reading.schema.left_out if column in kinds and column not in (label, *by)]
-        return {**dict.fromkeys(others, False), **dict.fromkeys(reading.schema.kinds, True)}, {}
+        categories = {column for column, kind in reading.schema.kinds.items() if kind == "category"}
+        return {**dict.fromkeys(others, False), **dict.fromkeys(reading.schema.kinds, True)}, categories
     left_out = [pattern for pattern in reading.exclude if pattern in kinds or _is_pattern(pattern)]
     excluded = {column for pattern in [*left_out, *by] for column in _find_matches(pattern, kinds, name)}
     rest = [column for column in kinds if column != label and column not in excluded]
     if reading.features is None:
         if not rest:
             raise SotddError(f"{name} has no column besides the labels: expected features.")
-        return dict.fromkeys(rest, False), {}
+        return dict.fromkeys(rest, False), set()
     wanted: dict[str, bool] = {}
-    known: dict[str, list[str]] = {}
+    categories = set()
     for pattern in map(str, reading.features):
-        base, equals, value = pattern.partition("=")
-        if pattern in kinds:
-            wanted[pattern] = True
-        elif equals and base in kinds:
-            wanted[base] = True
-            known.setdefault(base, []).append(value)
-        elif pattern.removesuffix(IS_MISSING) in kinds:
-            wanted[pattern.removesuffix(IS_MISSING)] = True
+        made = Feature(pattern) if pattern in kinds else Feature.of(pattern)
+        if made.column in kinds:
+            wanted[made.column] = True
+            categories |= {made.column} if made.kind == "value" else set()
         else:
-            of = pattern.removesuffix(IS_MISSING).partition("=")[0]  # the column that the feature would be made of
-            found = [column for column in _find_matches(pattern, kinds, name, of) if column in rest]
+            found = [column for column in _find_matches(pattern, kinds, name, made.column) if column in rest]
             if not found:
-                raise _unknown_error(of, kinds, name)
+                raise _unknown_error(made.column, kinds, name)
             for column in found:
                 wanted.setdefault(column, False)
-    return wanted, {column: tuple(values) for column, values in known.items()}
+    return wanted, categories
 
 
 def _find_matches(pattern: str, kinds: Mapping[str, str], name: str, of: str | None = None) -> list[str]:

@@ -18,7 +18,6 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
-from sotdd.inputs.data import MISSING, Names
 from sotdd.inputs.features import check_features, refuse_non_finite
 from sotdd.inputs.labels import is_missing
 from sotdd.inputs.loaders.columns import Columns
@@ -38,6 +37,7 @@ from sotdd.inputs.loaders.values import (
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sampling import BATCH_ROWS
+from sotdd.inputs.schema import MISSING, Feature, Names
 from sotdd.inputs.streamed import GatheredRows, narrow_dtype
 
 # The look ends with the batch in which it has so many rows, or so many bytes.
@@ -129,9 +129,9 @@ def _load_features(rows: TableRows, columns: Columns, name: str, reading: Readin
         has_gaps[:] = np.isnan(features).any(axis=0)
     gaps_of = {numbers[place].name: _fill(features[:, place]) for place in np.flatnonzero(has_gaps)}
     categories = {title: column.finish(rows.chosen) for title, column in coded.items()}
-    names = tuple(column.name for column in numbers)
+    names = tuple(Feature(column.name).name for column in numbers)
     order = tuple(column.name for column in columns.features)
-    origin = replace(columns.origin, categories=categories, gaps=gaps_of, numbers=names)
+    origin = replace(columns.origin, categories=categories, gaps=gaps_of)
     return Loaded(features, None, names, origin, order=order)
 
 

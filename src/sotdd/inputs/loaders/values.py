@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.data import MISSING, Category, LeftOut, Names, remark_retyped
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.schema import MISSING, Category, LeftOut, Names, remark_retyped
 
 Kind = Literal["number", "written number", "category"]
 

@@ -41,6 +41,7 @@ CHANGES = {
     "age, moved": ("moved", "mean 39.", lambda x, _: x.assign(age=x.age + 5)),
     "age, scaled": ("wider", "spread ", lambda x, _: x.assign(age=40 + 1.6 * (x.age - 40))),
     "age, far values": ("more high values", "of rows", lambda x, odd: x.assign(age=np.where(odd, 120.0, x.age))),
+    "age, placeholder": ("a placeholder?", "-999 in ", lambda x, odd: x.assign(age=np.where(odd, -999.0, x.age))),
     "visits, stuck": ("constant", "3 in 19 % → 100 % of rows", lambda x, _: x.assign(visits=3)),
     "city, new": ("new category", "'Cairo' 0 % → ", lambda x, odd: x.assign(city=np.where(odd, "Cairo", x.city))),
     "city, gone": ("category gone", "'Lima' ", lambda x, _: x.assign(city=x.city.replace("Lima", "Rome"))),

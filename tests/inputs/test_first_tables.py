@@ -205,3 +205,41 @@ def test_a_malformed_file_of_many_megabytes_ends_at_once(folder, run):
     code, _, errors = run("distance", "bad.csv", "bad.csv")
     assert code == 2
     assert "bad.csv" in errors
+
+
+GAPS = ["n.a.", "missing", "unknown", "--", ".", "<NA>", "Unknown", " N.A. "]
+
+
+@pytest.mark.parametrize("word", GAPS)
+def test_words_that_mean_nothing_among_numbers(folder, word):
+    numbers = [str(row / 4) for row in range(40)]
+    numbers[7] = word
+    frame = pd.DataFrame({"x": numbers, "z": 1.0, "label": 0})
+    frame.to_csv("t.csv", index=False)
+    for source in (frame, "t.csv"):
+        opened = open_dataset(source)
+        assert opened.columns == ("x", "x is missing", "z")
+        assert np.flatnonzero(opened.origin.gaps["x"]).tolist() == [7]
+        assert open_dataset(source, max_points=40, missing="drop").n_points == 39
+    money = frame.assign(x=["$" + text if text != word else word for text in numbers])
+    assert open_dataset(money).columns == opened.columns
+    mixed = frame.assign(x=[*numbers[:-1], "about 7"])  # the example is what is no number, not what is no value
+    assert "such as 'about 7' in row 39" in refusal(mixed, one_hot=False, features=["x", "z"])
+
+
+def test_words_that_mean_nothing_among_numbers_are_values_elsewhere():
+    frame = pd.DataFrame({"size": ["small", "unknown", "missing"] * 9, "all": "unknown", "label": 0})
+    assert open_dataset(frame).columns == ("size=missing", "size=small", "size=unknown", "all=unknown")
+
+
+@pytest.mark.parametrize(
+    ("distinct", "rows", "is_category"),
+    [(184, 184 * 5, True), (184, 184 * 5 - 1, False), (21, 105, True), (21, 104, False), (20, 21, True), (20, 20, False),
+     (6, 6, False), (5, 5, True)],
+)  # fmt: skip
+def test_text_is_a_category_if_its_values_occur_five_times_or_are_few(distinct, rows, is_category):
+    """Whatever share of the rows the most frequent ones have."""
+    zones = [f"zone {row % distinct}" for row in range(rows)]
+    opened = open_dataset(pd.DataFrame({"zone": zones, "z": np.arange(rows) / 7, "label": 0}))
+    assert opened.table == (("zone", "z") if is_category else ("z",))
+    assert ("zone" in opened.origin.left_out) is not is_category

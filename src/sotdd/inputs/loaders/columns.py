@@ -23,6 +23,7 @@ from sotdd.basics.remarks import Remark, Remarks, say_why
 from sotdd.basics.text import join_names
 from sotdd.inputs.data import Origin
 from sotdd.inputs.loaders.values import (
+    NO_NUMBER,
     Array,
     Column,
     arrow,
@@ -49,7 +50,7 @@ _INDEX = "__index_level_"
 
 # Two opposites, the one that counts as 1 last.
 _OPPOSITES = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
-# Categories repeat this often on average, or are few.
+# Categories occur this often on average, or are few.
 _REPEATED = 5
 # So many rows tell most columns that are no numbers.
 _HEAD = 100
@@ -130,7 +131,7 @@ class Columns:
         if not features:
             raise SotddError(f"{name} has no column of numbers or categories, only {_say_columns(left_out)}: check it.")
         written = {
-            column.name: str(clean_texts(values[column.name], reading).drop_null()[0])
+            column.name: str(clean_texts(values[column.name], reading, NO_NUMBER).drop_null()[0])
             for column in features
             if column.kind == "written number"
         }
@@ -216,10 +217,10 @@ def _judge_texts(title: str, texts: Array, asked: bool, declared: bool, reading:
     distinct, codes = coded.dictionary, np.asarray(coded.indices.fill_null(MISSING))
     if not len(distinct):
         return _judge_empty(title, asked, reading)
-    points = "," if reading.decimal == "," else ".,"
-    decimal = next((point for point in points if not len(find_others(distinct, point))), None)
-    if decimal is not None and not declared:
-        plain = arrow().compute.replace_substring(distinct, reading.decimal or ".", ".")
+    points, bare = "," if reading.decimal == "," else ".,", clean_texts(distinct, reading, NO_NUMBER)
+    decimal = next((point for point in points if not len(find_others(bare, point))), None)
+    if decimal is not None and not declared and bare.null_count < len(bare):
+        plain = arrow().compute.replace_substring(bare, reading.decimal or ".", ".")
         usual = try_cast(plain, arrow().float64()) is not None
         return Column(title, "number" if usual else "written number", decimal)
     words = {value.lower() for value in distinct.to_pylist()} if len(distinct) <= 2 else set()
@@ -228,12 +229,12 @@ def _judge_texts(title: str, texts: Array, asked: bool, declared: bool, reading:
     if flag is None and not declared and try_cast(distinct, find_time_type(distinct)) is not None:
         return LeftOut("date", distinct[0].as_py(), row)
     counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
-    others = min((find_others(distinct, point) for point in points), key=lambda found: counts[found].sum())
+    others = min((find_others(bare, point) for point in points), key=lambda found: counts[found].sum())
     if 0 < counts[others].sum() < 0.5 * counts.sum():  # then a value that is no number is worth telling
         row = int(np.argmax(np.isin(codes, others)))
     number = LeftOut("free text", texts[row].as_py(), row)
     order = np.argsort(-counts, kind="stable")
-    if not flag and (not reading.one_hot or not (asked or declared or _repeat(counts[order], reading.one_hot))):
+    if not flag and (not reading.one_hot or not (asked or declared or _repeat(counts, reading.one_hot))):
         return number
     values = distinct.take(arrow().array(order)).to_pylist()
     if flag is not None:
@@ -242,11 +243,10 @@ def _judge_texts(title: str, texts: Array, asked: bool, declared: bool, reading:
 
 
 def _repeat(counts: NDArray[np.int64], most: int) -> bool:
-    """Whether values that occur so often, in falling order, are categories rather than free text."""
+    """Whether values that occur so often are categories rather than free text."""
     n_rows = counts.sum()
-    if len(counts) <= most:
-        return len(counts) < n_rows or len(counts) <= _FEW
-    return bool(n_rows >= _REPEATED * len(counts) and counts[:most].sum() >= n_rows / 2)
+    few = len(counts) <= most and (len(counts) < n_rows or len(counts) <= _FEW)
+    return bool(few or n_rows >= _REPEATED * len(counts))
 
 
 # ------------------------------------------------------------------ names

@@ -25,6 +25,8 @@ Batch = Any
 
 # How a value that is missing is written, in lower case; a column that has a plus has a minus as well.
 _NOTHING = ("", "na", "n/a", "null", "none", "?", "-", "nan", "#n/a")
+# Further words that mean nothing among numbers; elsewhere they may be categories.
+NO_NUMBER = (*_NOTHING, "n.a.", "missing", "unknown", "--", ".", "<na>")
 # The same for values that are seen bit by bit, so that a plus may come later.
 _NO_VALUE = tuple(word for word in _NOTHING if word != "-")
 # How labels that are missing are written: a question mark and a minus may be names of classes.
@@ -156,7 +158,7 @@ def _read_numbers(column: Column, values: Array, reading: Reading, name: str, ro
     plain = column.decimal == "." and not reading.na_values
     numbers = try_cast(values, library.float64()) if plain else None
     if numbers is None:  # there are gaps, or money, per cent, spaces and marks of thousands, which Arrow does not read
-        texts, functions = clean_texts(values, reading), library.compute
+        texts, functions = clean_texts(values, reading, NO_NUMBER), library.compute
         bare = functions.replace_substring_regex(texts, rf"[\s%+{_MONEY}{',' if column.decimal == '.' else '.'}]", "")
         numbers = try_cast(functions.replace_substring(bare, column.decimal, "."), library.float64())
     if numbers is None:
@@ -232,7 +234,7 @@ def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOT
     texts = values.cast(plain_type(values.type)).cast(library.large_string())
     texts = functions.utf8_trim_whitespace(texts.combine_chunks() if hasattr(texts, "combine_chunks") else texts)
     lower = functions.utf8_lower(texts)
-    if nothing is _NOTHING and functions.any(functions.equal(lower, "+")).as_py():
+    if "-" in nothing and functions.any(functions.equal(lower, "+")).as_py():
         nothing = tuple(word for word in nothing if word != "-")
     words = library.array([*nothing, *(word.strip().lower() for word in reading.na_values)], library.large_string())
     return functions.if_else(functions.is_in(lower, value_set=words), None, texts)

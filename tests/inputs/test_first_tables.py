@@ -243,3 +243,38 @@ def test_text_is_a_category_if_its_values_occur_five_times_or_are_few(distinct, 
     opened = open_dataset(pd.DataFrame({"zone": zones, "z": np.arange(rows) / 7, "label": 0}))
     assert opened.table == (("zone", "z") if is_category else ("z",))
     assert ("zone" in opened.origin.left_out) is not is_category
+
+
+def test_what_errors_about_columns_advise_works(rng, folder, run):
+    frame = customers(rng, 200).rename(columns={"churned": "label"})
+    others = {
+        "age": frame.assign(age=frame["age"].astype(object).where(frame.index != 50, "forty")),
+        "city": frame.assign(city=rng.normal(size=200)),
+    }
+    frame.to_csv("a.csv", index=False)
+    for column, other in others.items():
+        other.to_csv(f"{column}.csv", index=False)
+        code, _, said = run("distance", "a.csv", f"{column}.csv")
+        assert code == 2
+        assert "--exclude or --na-values" in said
+        for command in ("distance", "check"):
+            assert run(command, "a.csv", f"{column}.csv", "--exclude", column)[0] == 0
+    assert run("distance", "a.csv", "age.csv", "--na-values", "forty")[0] == 0
+    assert run("reference", "a.csv", "-o", "a.ref", "--exclude", "age")[0] == 0
+    assert run("check", "a.ref", "age.csv")[0] == 0
+    for how in (["age.csv", "--exclude", "city"], ["age.csv::exclude=city"]):  # of which a batch has nothing to say
+        code, said, errors = run("check", "a.ref", *how)
+        assert code == 2
+        assert "leave columns out of" in said + errors
+
+
+def test_integers_that_never_repeat_may_be_ids(folder):
+    rows = np.arange(60)
+    frame = pd.DataFrame({"order": rows + 1000, "half": rows / 2, "twice": rows // 2, "price": rows * 1.5 + 0.25})
+    frame = frame.assign(gap=np.where(rows == 3, np.nan, rows), label=0)
+    frame.to_csv("t.csv", index=False)
+    for source in (frame, "t.csv", frame.astype({"order": float})):
+        for most in (None, 30):
+            [said] = [one for one in open_dataset(source, max_points=most).remarks if one.kind == "may be ids"]
+            assert said.facts == {"columns": ("order",)}
+    assert "may be ids" not in [one.kind for one in open_dataset(frame, features=["order", "half"]).remarks]

@@ -191,6 +191,8 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
     if o.is_made(reference, o.REFERENCE):
         chosen = {**asked.drawing, **_choose(asked, "p", "label_names")}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
+        if "exclude" in asked.reading:
+            raise SotddError("means nothing to a saved reference: leave columns out of it.", setting="exclude")
         return Gate(reference, sotdd.DriftReference.load(reference), device)
     opened = open_data(reference, asked, most=asked.measuring.get("max_points", MOST_POINTS))
     with show_work(f"Keeping rows of {reference} …", asked.quiet):

@@ -350,6 +350,8 @@ class DriftReference(Received):
         """
         is_path = isinstance(batch, (str, PathLike))
         suffix = Path(split_options(str(batch))[0]).suffix.lower() if is_path else ""
+        if "exclude" in {**asked, **(SourceText.parse(batch).options if isinstance(batch, str) else {})}:
+            raise SotddError("means nothing to a batch: leave columns out of its reference.", setting="exclude")
         kept = [name for name in self.settings if suffix == self.suffix or name not in _OF_TEXT]
         if isinstance(batch, (tuple, np.ndarray)):  # of which hardly anything was to be chosen
             kept = [name for name in kept if name in ("bins", "blocks")]

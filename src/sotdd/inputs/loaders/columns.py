@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, Literal
@@ -48,6 +48,11 @@ _CALLED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid)|index|unnamed: \d+|)|.*[a
 # pandas stores its index in columns whose names begin like this; they are not features.
 _INDEX = "__index_level_"
 
+# The look ends with the batch in which it has so many rows.
+LOOK_ROWS = 100_000
+# Columns of integers with this many rows or more, all different, may be ids.
+_FEWEST_IDS = 20
+
 # Two opposites, the one that counts as 1 last.
 _OPPOSITES = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
 # Categories occur this often on average, or are few.
@@ -62,7 +67,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Columns:
-    """The label column or None, and the feature columns: of numbers, or one of lists, texts or images.
+    """The feature columns, of numbers and categories, or one of lists, texts or images; and what of others is known.
 
     Examples
     --------
@@ -71,19 +76,15 @@ class Columns:
     >>> from sotdd.inputs.reading import Reading
     >>> table = pyarrow.table({"x": [1, 2], "vip": ["yes", "no"], "at": ["2024-01-31"] * 2, "class": ["a", "b"]})
     >>> columns = Columns.choose(table, Reading(), "flowers.csv")
-    >>> columns.label, [(column.name, column.kind) for column in columns.features]
+    >>> columns.origin.label_column, [(column.name, column.kind) for column in columns.features]
     ('class', [('x', 'number'), ('vip', 'category')])
-    >>> columns.left_out
+    >>> columns.origin.left_out
     {'at': LeftOut(why='date', value='2024-01-31', row=0, constant='2024-01-31', first=None, last=None)}
     """
 
-    label: str | None
     features: tuple[Column, ...]
+    origin: Origin
     alone: Literal["list", "text", "image"] | None = None
-    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
-    remarks: Remarks = ()
-    groups: str | None = None
-    unread: Names = ()
 
     @classmethod
     def choose(cls, look: Table, reading: Reading, name: str, images: Collection[str] = ()) -> Columns:
@@ -106,9 +107,10 @@ class Columns:
         absent = tuple(one for one in reading.exclude if one not in kinds and not _is_pattern(one))
         remarks += (Remark("nothing to exclude", columns=absent),) if absent else ()
         unread = tuple(title for title in kinds if title not in wanted and title not in (label, groups))
+        origin = Origin(remarks=remarks, unread=unread, label_column=label, group_column=groups)
         if alone is not None:
             rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
-            return cls(label, (Column(alone, "number"),), kinds[alone], rest, remarks, groups, unread)  # type: ignore[arg-type]  # one of these
+            return cls((Column(alone, "number"),), replace(origin, left_out=rest), kinds[alone])  # type: ignore[arg-type]  # one of these
         judged = {
             title: _judge(title, kinds[title], values.get(title), asked, title in categories, reading)
             for title, asked in wanted.items()
@@ -135,30 +137,35 @@ class Columns:
             for column in features
             if column.kind == "written number"
         }
-        remarks += (Remark("numbers in text", columns=written),) if written else ()
-        return cls(label, features, None, left_out, remarks, groups, unread)
-
-    @property
-    def origin(self) -> Origin:
-        """What was decided about the columns."""
-        return Origin(
-            left_out=self.left_out,
-            remarks=self.remarks,
-            unread=self.unread,
-            label_column=self.label,
-            group_column=self.groups,
-        )
+        more = [Remark("numbers in text", columns=written)] if written else []
+        ids = () if reading.features is not None or reading.schema is not None else _find_ids(features, values)
+        more += [Remark("may be ids", columns=ids)] if ids else []
+        return cls(features, replace(origin, left_out=left_out).also(*more))
 
     @property
     def dates(self) -> list[str]:
         """The columns of dates, of which the range is found."""
-        return [title for title, left in self.left_out.items() if left.why == "date"]
+        return [title for title, left in self.origin.left_out.items() if left.why == "date"]
 
     @property
     def all(self) -> list[str]:
         """Every column that is read."""
         features = [column.name for column in self.features]
-        return list(filter(None, dict.fromkeys([*features, self.label, self.groups, *self.dates])))
+        others = [self.origin.label_column, self.origin.group_column]
+        return list(filter(None, dict.fromkeys([*features, *others, *self.dates])))
+
+
+def _find_ids(features: Sequence[Column], values: Mapping[str, Array]) -> Names:
+    """The columns of integers that may be ids, as no value repeats; whether they are is for the user to say."""
+    return tuple(one.name for one in features if one.kind == "number" and _all_differ(values[one.name][:LOOK_ROWS]))
+
+
+def _all_differ(values: Array) -> bool:
+    """Whether these are integers, none of them missing and no two the same."""
+    if len(values) < _FEWEST_IDS or values.null_count or arrow().compute.count_distinct(values).as_py() < len(values):
+        return False
+    numbers = try_cast(values, arrow().float64())
+    return numbers is not None and try_cast(numbers, arrow().int64()) is not None
 
 
 # What is said of a column that is none of the features, by its kind.

@@ -38,11 +38,12 @@ class TableRows:
 
     def read(self) -> Iterator[tuple[Batch, RowNumbers]]:
         """Batches of rows with their numbers; say of each, by `accept`, which rows lack something."""
+        origin = self._columns.origin
         for batch in self._batches:
             for date, ends in self._ranges.items():
                 ends.extend(find_range(batch.column(date), self._reading))
             for part, rows in self._pick(batch):
-                for title, kept in ((self._columns.label, self.labels), (self._columns.groups, self.groups)):
+                for title, kept in ((origin.label_column, self.labels), (origin.group_column, self.groups)):
                     if title is not None:
                         kept.append(part.column(title))
                 yield part, rows

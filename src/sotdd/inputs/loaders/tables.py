@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.inputs.features import check_features, refuse_non_finite
 from sotdd.inputs.labels import is_missing
-from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.columns import LOOK_ROWS, Columns
 from sotdd.inputs.loaders.rows import TableRows
 from sotdd.inputs.loaders.values import (
     Array,
@@ -37,13 +36,11 @@ from sotdd.inputs.loaders.values import (
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sampling import BATCH_ROWS
-from sotdd.inputs.schema import MISSING, Feature, Names
+from sotdd.inputs.schema import MISSING, Feature
 from sotdd.inputs.streamed import GatheredRows, narrow_dtype
 
-# The look ends with the batch in which it has so many rows, or so many bytes.
-LOOK_ROWS, _LOOK_BYTES = 100_000, 256 << 20
-# Columns of integers with this many rows or more, all different, may be ids.
-_FEWEST_IDS = 20
+# The look ends with the batch in which it has so many bytes, or so many rows.
+_LOOK_BYTES = 256 << 20
 
 _LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "narwhals", "pandas", "polars", "pyarrow"}
 _FRAMES = {"DataFrame", "DuckDBPyRelation", "LazyFrame", "RecordBatch", "Table"}
@@ -78,12 +75,7 @@ def load_table(
     if labels is not None and reading.bins is None:
         labels.refuse_odd(name)
     groups = make_labels(rows.groups, name, reading) if rows.groups else None
-    loaded = rows.finish(loaded, labels, groups)
-    if columns.alone is not None or reading.features is not None or reading.schema is not None:
-        return loaded
-    known = loaded.features if rows.chosen is None else _read_look(look, columns, name, reading)
-    assert isinstance(known, np.ndarray)
-    return replace(loaded, origin=loaded.origin.also(*_remark_ids(known[:LOOK_ROWS], loaded.columns or ())))
+    return rows.finish(loaded, labels, groups)
 
 
 def look_at(batches: Iterable[Batch], name: str) -> tuple[Any, bool]:
@@ -151,13 +143,6 @@ def _load_alone(rows: TableRows, columns: Columns, name: str, images: Mapping[st
     return Loaded(items, None, origin=columns.origin)
 
 
-def _read_look(look: Any, columns: Columns, name: str, reading: Reading) -> NDArray[Any]:  # noqa: ANN401  # a table
-    """The numbers of the first rows."""
-    numbers, first = [one for one in columns.features if one.kind != "category"], look[:LOOK_ROWS].to_batches()
-    blocks = [_read_block(numbers, batch, name, reading, range(batch.num_rows), False) for batch in first]
-    return np.concatenate(blocks)
-
-
 def _read_block(
     numbers: Sequence[Column], batch: Batch, name: str, reading: Reading, rows: RowNumbers, at_once: bool
 ) -> NDArray[Any]:
@@ -216,18 +201,6 @@ def _make_nested(column: Array, name: str, label: str) -> NDArray[Any]:
         )
     values = _make_nested(column.flatten(), name, label)
     return values.reshape(len(column), int(lengths[0]) if len(lengths) else 0, *values.shape[1:])
-
-
-def _remark_ids(values: NDArray[Any], names: Names) -> Remarks:
-    """A remark on columns (n, d) that may be ids; whether they are is for the user to say."""
-    if len(values) < _FEWEST_IDS:
-        return ()
-    found = tuple(
-        name
-        for name, column in zip(names, values.T, strict=True)
-        if np.array_equal(column, np.floor(column)) and len(np.unique(column)) == len(column)
-    )
-    return (Remark("may be ids", columns=found),) if found else ()
 
 
 # ------------------------------------------------------------------ tables in memory

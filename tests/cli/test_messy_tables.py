@@ -68,8 +68,9 @@ def test_targets_are_not_taken_for_labels(sotdd, tables):
 
 def test_one_table_without_labels(sotdd):
     said = sotdd("distance people.csv::label=churned no_label.csv", code=2)
-    advice = said.partition("FILE")[2].split()[0]
-    assert "(s-OTDD" in sotdd(f"distance people.csv{advice} no_label.csv")
+    assert "has no labels but dataset 'people.csv::label=churned' has 2 classes" in said
+    assert said.rstrip().endswith("use --label '', --exclude churned.")
+    assert "(s-OTDD" in sotdd("distance people.csv no_label.csv --label= --exclude churned")
 
 
 def test_reading_options(sotdd):

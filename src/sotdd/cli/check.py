@@ -191,8 +191,6 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
     if o.is_made(reference, o.REFERENCE):
         chosen = {**asked.drawing, **_choose(asked, "p", "label_names")}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
-        if "exclude" in asked.reading:
-            raise SotddError("means nothing to a saved reference: leave columns out of it.", setting="exclude")
         return Gate(reference, sotdd.DriftReference.load(reference), device)
     opened = open_data(reference, asked, most=asked.measuring.get("max_points", MOST_POINTS))
     with show_work(f"Keeping rows of {reference} …", asked.quiet):
@@ -239,19 +237,13 @@ def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
             raise SotddError(f"{batch!r} is a sketch but the reference, which sets the unit, is not: {advice}.")
         return open_source(batch, asked)
     with show_work(f"Reading {batch} …", asked.quiet):
-        return gate.open_batch(
-            batch, **_choose_reading(asked), max_points=asked.measuring.get("max_points", MOST_POINTS)
-        )
-
-
-def _choose_reading(asked: o.Asked) -> dict[str, Any]:
-    """What of how tables are read is asked of batches too; columns are those of the reference."""
-    return {name: value for name, value in asked.reading.items() if name != "exclude"}
+        return gate.open_batch(batch, **asked.reading, max_points=asked.measuring.get("max_points", MOST_POINTS))
 
 
 def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) -> dict[str, Any]:
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
-    reading = {**_choose_reading(asked), **_choose(asked, "max_points")}
+    reading = {name: value for name, value in asked.reading.items() if name != "exclude"}  # as the reference has
+    reading |= _choose(asked, "max_points")
     batches = {
         write_source(verdict.batch, **({} if o.is_made(verdict.batch) else reading)): (
             None if verdict.test is None else len(verdict.test.null)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -27,7 +28,7 @@ from sotdd.inputs.agreement import cut_alike, drop_columns, match_columns, refus
 from sotdd.inputs.data import Dataset, LabelledData, same_features
 from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.opening import open_alike, split_reading
-from sotdd.inputs.reading import OPTIONS
+from sotdd.inputs.reading import OPTIONS, Reading
 from sotdd.inputs.sources import SourceText, split_options
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
@@ -350,8 +351,12 @@ class DriftReference(Received):
         """
         is_path = isinstance(batch, (str, PathLike))
         suffix = Path(split_options(str(batch))[0]).suffix.lower() if is_path else ""
-        if "exclude" in {**asked, **(SourceText.parse(batch).options if isinstance(batch, str) else {})}:
-            raise SotddError("means nothing to a batch: leave columns out of its reference.", setting="exclude")
+        options = {**requested, **(SourceText.parse(batch).options if isinstance(batch, str) else {})}
+        patterns = Reading.of(exclude=options.get("exclude", ())).exclude
+        requested = {name: value for name, value in requested.items() if name != "exclude"}
+        for column in self.data.table:
+            if any(fnmatchcase(column, pattern) for pattern in patterns):
+                raise SotddError(f"means {column!r}: make the reference without it.", setting="exclude")
         kept = [name for name in self.settings if suffix == self.suffix or name not in _OF_TEXT]
         if isinstance(batch, (tuple, np.ndarray)):  # of which hardly anything was to be chosen
             kept = [name for name in kept if name in ("bins", "blocks")]

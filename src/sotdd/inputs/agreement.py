@@ -376,15 +376,17 @@ def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
     if bare is None or rich is None:
         return
     same_features(datasets)  # which would be the first thing to put right
-    raise half_labelled_error(bare.name, rich.name, len(rich.classes), rich.origin.label_column)
+    column = rich.origin.label_column
+    more = {} if column is None else {"exclude": column}
+    raise half_labelled_error(bare.name, rich.name, len(rich.classes), **more)
 
 
-def half_labelled_error(bare: str, rich: str, n_classes: int, column: str | None = None) -> SotddError:
-    """The error for data without labels beside data that have them, in this column of a table."""
-    exclude = "" if column is None else f",exclude={column}"
+def half_labelled_error(bare: str, rich: str, n_classes: int, **more: object) -> SotddError:
+    """The error for data without labels beside data that have them, with the settings that leave these out."""
+    found = f"dataset {bare!r} has no labels but dataset {rich!r} has {say_count(n_classes, 'class', 'classes')}"
     return SotddError(
-        f"dataset {bare!r} has no labels but dataset {rich!r} has {say_count(n_classes, 'class', 'classes')}: name the "
-        f"labels of {bare!r}, or leave out those of {rich!r}, as in FILE::label={exclude} or by sotdd.open_dataset."
+        f"{found}; name the labels of both, or leave them out",
+        use={"label": None, **more},
     )
 
 

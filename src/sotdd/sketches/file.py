@@ -142,7 +142,9 @@ def unpack_builder(content: bytes, path: str | PathLike[str], projections: Proje
     whole = all(type(count) is int and count > 0 for count in counts) and sum(counts) < 2**62
     if len(counts) != len(classes) or not whole:
         raise reader.refuse("its 'counts' are not one for each class")
-    builder.by_position, builder.remarks = reader.get("by_position", bool), reader.remarks("remarks")
+    builder.by_position, builder.remarks = reader.get("by_position", bool), ()
+    if reader.has("remarks"):  # as older files have not
+        builder.remarks = reader.remarks("remarks")
     builder.counts = dict(zip(classes, counts, strict=True))
     for name, sums in builder.sums.items():
         if name in kept and sums.kept:

@@ -184,7 +184,7 @@ def test_scores_are_normal_where_nothing_has_drifted(rng, n_permutations):
     """Beyond the farthest permutation too, whatever the law: of exponential statistics, and of largest squares."""
     for draw in (rng.exponential, lambda size: (rng.normal(size=(5, size)) ** 2).max(axis=0)):
         values = draw(size=4000 * (n_permutations + 1)).reshape(4000, -1)
-        tests = (TwoSampleTest._make(0.0, row[1:], row[0], row[1:], "combined", 2.0, (20, 1), 1, "") for row in values)
+        tests = (TwoSampleTest(0.0, row[1:], row[0], row[1:], "combined", 2.0, (20, 1), 1, "") for row in values)
         scores = np.array([score(one) for one in tests])
         assert abs(scores.mean()) < 0.05
         assert scores.std() == pytest.approx(1, abs=0.04)

@@ -86,7 +86,7 @@ def test_grouping_brings_classes_together(labels):
 
 def test_blocks_cover_every_row_once():
     for shape in [(1, 1), (511, 3), (512, 3), (513, 3), (5, 3_000_000)]:
-        data = LabelledData._make("x", np.broadcast_to(np.uint8(0), shape), ("all",), np.zeros(shape[0], np.int32))
+        data = LabelledData("x", np.broadcast_to(np.uint8(0), shape), ("all",), np.zeros(shape[0], np.int32))
         rows = [row for block in data.blocks() for row in range(block.start, block.stop)]
         assert rows == list(range(shape[0]))
 

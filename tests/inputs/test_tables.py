@@ -388,7 +388,7 @@ def test_what_has_names_and_what_has_none(frame, rng):
 def test_columns_on_a_device_are_put_in_order(frame):
     torch = pytest.importorskip("torch")
     expected = frame[list(NAMES)].to_numpy()
-    device = LabelledData._make("t", DeviceFeatures(torch.tensor(expected)), ("all",), np.zeros(200, int), NAMES)
+    device = LabelledData("t", DeviceFeatures(torch.tensor(expected)), ("all",), np.zeros(200, int), NAMES)
     np.testing.assert_array_equal(order_columns(device, NAMES[::-1], "another").rows(slice(None)), expected[:, ::-1])
 
 

@@ -96,13 +96,11 @@ def test_pairwise_marks_what_is_within_noise(pair, rng):
 def test_the_limit_holds_for_a_further_split(rng):
     """From 8 skewed numbers it covers the next in 95 % of cases; and a known answer where one is zero."""
     draws = rng.lognormal(0, 0.1, size=(4000, 9))
-    covered = [NoiseFloor._make(row[:8], 2).limit(0.95) >= row[8] for row in draws]
+    covered = [NoiseFloor(row[:8], 2).limit(0.95) >= row[8] for row in draws]
     assert np.mean(covered) == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 4000))
-    assert NoiseFloor._make(np.array([1e-3, 1.0]), 2.0, 0.5).limit(1 - 1e-16) < np.inf
+    assert NoiseFloor(np.array([1e-3, 1.0]), 2.0, 0.5).limit(1 - 1e-16) < np.inf
     # Student's quantile at 95 % with one degree of freedom is 6.314; mean 1, deviation √2.
-    assert NoiseFloor._make(np.array([0.0, 2.0]), 2).limit(0.95) == pytest.approx(
-        1 + 6.314 * np.sqrt(2 * 1.5), rel=1e-3
-    )
+    assert NoiseFloor(np.array([0.0, 2.0]), 2).limit(0.95) == pytest.approx(1 + 6.314 * np.sqrt(2 * 1.5), rel=1e-3)
 
 
 # ------------------------------------------------------------------ the verdict
@@ -150,7 +148,7 @@ def test_splits_and_data_are_measured_alike(pair):
 
 def test_what_a_p_value_says_is_what_is_borderline():
     even = np.linspace(1, 2, 59)
-    verdicts = {k: NoiseFloor._make(even, 2, distance=even[-k] - 1e-9 if k else 3.0) for k in range(12)}
+    verdicts = {k: NoiseFloor(even, 2, distance=even[-k] - 1e-9 if k else 3.0) for k in range(12)}
     assert [round(60 * floor.p_value) - 1 for floor in verdicts.values()] == list(range(12))
     assert [k for k, floor in verdicts.items() if floor.borderline] == [1, 2, 3, 4, 5, 6]
     assert [k for k, floor in verdicts.items() if floor.p_value <= 0.05] == [0, 1, 2]
@@ -186,5 +184,5 @@ def test_rank_and_limit_are_one_verdict_where_there_are_splits_enough(rng):
     for count in (19, 59, 99):
         splits = np.sort(rng.exponential(size=count))
         for distance in [*splits, *(splits + 1e-9), 0.0, 100.0]:
-            floor = NoiseFloor._make(splits, 2, distance)
+            floor = NoiseFloor(splits, 2, distance)
             assert floor.within == (floor.p_value > 0.05)

@@ -249,7 +249,7 @@ def test_tensors_on_a_device_give_the_same(rng):
 
     x = mixed(rng, 9000)
     codes = np.zeros(len(x), np.int32)
-    there = LabelledData._make("there", DeviceFeatures(torch.tensor(x)), ("all",), codes)
+    there = LabelledData("there", DeviceFeatures(torch.tensor(x)), ("all",), codes)
     for scale in ("features", "pooled"):
         here, found = Scaler.fit([x], scale), Scaler.fit([there], scale)
         np.testing.assert_allclose(found.scale, here.scale, rtol=1e-9)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +18,6 @@ LARGEST_COUNT = 10**9
 
 # Of others' errors no more characters are quoted.
 _LINE = 200
-
-
-class Received:
-    """What calls return and nobody makes by hand: outside of this package it has no constructor but a private one."""
-
-    def __new__(cls, *given: object, **named: object) -> Self:
-        """Refuse a call from elsewhere; a copy or a pickle gives no arguments."""
-        caller = str(sys._getframe(1).f_globals.get("__name__"))
-        if (given or named) and caller.partition(".")[0] not in ("sotdd", "dataclasses"):
-            raise SotddError(f"{cls.__name__} has no constructor of its own: use what a call of sotdd returned.")
-        return super().__new__(cls)
-
-    @classmethod
-    def _make(cls, *given: Any, **named: Any) -> Self:  # noqa: ANN401  # as its fields are
-        return cls(*given, **named)
 
 
 def check_count(value: object, name: str, most: int = LARGEST_COUNT) -> int:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
@@ -47,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceMatrix(Received):
+class DistanceMatrix:
     """Distances between every two of several datasets, all through the same projections.
 
     Attributes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import Received, check_level
+from sotdd.basics.checks import check_level
 from sotdd.basics.text import say_count
 from sotdd.compute.resampling import find_distances
 
@@ -25,7 +25,7 @@ _CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseFloor(Received):
+class NoiseFloor:
     """Distances of random splits of the pooled data, measured as the distance itself is.
 
     Every split gives all points of both datasets at random to two sides of the original sizes,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remarks
@@ -26,7 +25,7 @@ _CLEAR = 1.96
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked(Received):
+class Ranked:
     """One line of a ranking: a dataset, how far it is, and its rank.
 
     Attributes
@@ -59,7 +58,7 @@ class Ranked(Received):
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking(Received):
+class Ranking:
     """Datasets in order, the nearest to a target first.
 
     `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it. Its answer is ``best``: all

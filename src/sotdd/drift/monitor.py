@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from sotdd.basics.checks import Received
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset
@@ -37,7 +36,7 @@ _STATES = 160
 
 
 @dataclass(frozen=True, eq=False)
-class DriftMonitor(Received):
+class DriftMonitor:
     """A series of batches, and whether it drifts: a cumulative sum of the evidence of each batch.
 
     Every batch is tested against the reference and its p-value becomes a normal score. The sum of scores, less

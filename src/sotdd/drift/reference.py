@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import Received, check_count, check_flag
+from sotdd.basics.checks import check_count, check_flag
 from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
@@ -55,7 +55,7 @@ _OF_TEXT = ("separator", "decimal", "encoding")
 
 
 @dataclass(frozen=True, eq=False)
-class DriftReference(Received):
+class DriftReference:
     """A reference dataset, kept as rows, to test batches of any size against.
 
     It holds a sample of its rows as they were read: at most 20,000, and about four million values. A test is

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import Received, check_count, check_order, check_positive, describe
+from sotdd.basics.checks import check_count, check_order, check_positive, describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.randomness import Stream, sequence
@@ -57,7 +57,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Flow(Received):
+class Flow:
     """What `flow` returns: where the dataset went, and the way.
 
     Attributes

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import Received, check_name
+from sotdd.basics.checks import check_name
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
@@ -125,7 +125,7 @@ PLAIN = Origin()
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledData(Received):
+class LabelledData:
     """Features and labels that were checked and belong together; the features stay where they are.
 
     Attributes

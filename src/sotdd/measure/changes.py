@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import Received
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import align_rows, json_number, say_count, show
@@ -41,7 +40,7 @@ _MOST_DRAWN = 40
 
 
 @dataclass(frozen=True)
-class ColumnChange(Received):
+class ColumnChange:
     """One column of a dataset beside the same of another.
 
     Attributes
@@ -90,7 +89,7 @@ class ColumnChange(Received):
 
 
 @dataclass(frozen=True)
-class CorrelationChange(Received):
+class CorrelationChange:
     """Two columns that go together differently: their names, and how strongly they do on either side.
 
     Of numbers these are rank correlations, of two categories Cramér's V; of a category and a number, the correlation
@@ -108,7 +107,7 @@ class CorrelationChange(Received):
 
 
 @dataclass(frozen=True)
-class ClassChange(Received):
+class ClassChange:
     """A class that changed inside: in which column, or in how two of them go together, and by how much."""
 
     label: str
@@ -126,7 +125,7 @@ Change: TypeAlias = ColumnChange | CorrelationChange | ClassChange
 
 
 @dataclass(frozen=True, eq=False)
-class Changes(Received):
+class Changes:
     """All that changed, and how much of the distance each column makes; iterate over it for every `ColumnChange`.
 
     Attributes

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import Received, check_level
+from sotdd.basics.checks import check_level
 from sotdd.basics.display import picture
 from sotdd.basics.remarks import Remarks
 from sotdd.basics.text import json_number, say_count
@@ -95,7 +95,7 @@ def balance_costs(costs: Doubles) -> Doubles:
 
 
 @dataclass(frozen=True)
-class Aspect(Received):
+class Aspect:
     """One statistic of a test.
 
     Attributes
@@ -232,7 +232,7 @@ def _whiten(points: Doubles, reference: Doubles, ridge: float) -> Doubles:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleTest(Received):
+class TwoSampleTest:
     """Whether two datasets may come from one source, judged by permutations.
 
     Attributes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import Received, as_array, check_limit, describe
+from sotdd.basics.checks import as_array, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.text import say_count
@@ -39,7 +39,7 @@ _SAMPLED_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Projections(Received):
+class Projections:
     """How datasets are projected: the laws, the seed and the scaler. It holds no data.
 
     Made by `fit` or `from_arrays`. Datasets are comparable when they are seen through

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import Received, check_choice, check_count, check_order, describe
+from sotdd.basics.checks import check_choice, check_count, check_order, describe
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.randomness import check_seed
@@ -31,7 +31,7 @@ _TOLERATED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch(Received):
+class Sketch:
     """A dataset's quantile functions, one per projection. That is not anonymous: few points can be computed back.
 
     Two sketches through the same projections are compared in milliseconds, whatever the sizes of

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from sotdd.basics.checks import Received, check_count
+from sotdd.basics.checks import check_count
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.text import json_label, json_number
 from sotdd.basics.verdict import Verdict
@@ -82,7 +82,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Received):
+class Explanation:
     """Why two datasets are as far apart as they are; what `explain` returns.
 
     Attributes

@@ -28,17 +28,18 @@ def test_users_build_results_for_their_own_tests(rng):
 
 
 @pytest.mark.parametrize(
-    ("kind", "arguments"),
+    "make",
     [
-        (sotdd.Scaler, (None, None)),
-        (sotdd.SketchBuilder, (None,)),
-        (sotdd.PrivateBuilder, (None, None)),
-        (sotdd.Catalog, (None,)),
+        lambda: sotdd.Scaler(None, None),
+        lambda: sotdd.SketchBuilder(None),
+        lambda: sotdd.PrivateBuilder(None, classes=None),
+        lambda: sotdd.Catalog(None),
     ],
+    ids=["Scaler", "SketchBuilder", "PrivateBuilder", "Catalog"],
 )
-def test_what_users_make_refuses_nothing_in_one_line(kind, arguments):
+def test_what_users_make_refuses_nothing_in_one_line(make):
     with pytest.raises(sotdd.SotddError, match=r"^[^\n]+$"):
-        kind(*arguments)
+        make()
 
 
 def test_layers():

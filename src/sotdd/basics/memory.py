@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from functools import cached_property
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +66,7 @@ def empty_lines(count: int) -> NDArray[np.float32]:
     return spare[first : first + count]
 
 
-class kept_property(cached_property[_T]):  # noqa: N801  # used as a decorator
+class kept_property(Generic[_T]):  # noqa: N801  # used as a decorator
     """A property that keeps its first value.
 
     Until Python 3.12 `functools.cached_property` holds a lock while it computes, one for all instances. A process
@@ -89,5 +88,11 @@ class kept_property(cached_property[_T]):  # noqa: N801  # used as a decorator
     """
 
     def __init__(self, function: Callable[[Any], _T]) -> None:
-        super().__init__(function)
-        self.lock: nullcontext[None] = nullcontext()  # in place of the lock; from Python 3.12 on, nobody looks for it
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: object, owner: type | None = None) -> _T:
+        """Compute the value and write it over this property of the instance; the class has the property itself."""
+        if instance is None:
+            return self  # type: ignore[return-value]  # for documentation alone
+        return vars(instance).setdefault(self._function.__name__, self._function(instance))  # type: ignore[no-any-return]

@@ -43,20 +43,21 @@ class Recipe:
         How features were scaled first.
     tilt
         The law of directions where it was learnt from data, which the settings cannot describe; None for others.
+    known
+        The projections themselves, where they need not be drawn again.
     """
 
     settings: Mapping[str, Any]
     fingerprint: str
     scaler: Scaler | None
     tilt: Tilted | None
+    known: Projections | None = None
 
     @classmethod
     def of(cls, projections: Projections) -> Recipe:
         """The recipe of projections that are at hand."""
         check_projections(projections)
-        made = cls(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt)
-        vars(made)["projections"] = projections
-        return made
+        return cls(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt, projections)
 
     @kept_property
     def projections(self) -> Projections | None:
@@ -64,6 +65,8 @@ class Recipe:
 
         Sketches compare without them, so a file that asks for large ones costs no more than its own size to read.
         """
+        if self.known is not None:
+            return self.known
         # Settings from a file can be wrong in any way.
         with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError):
             if self.settings["n_features"] <= MOST_FEATURES:

@@ -1,25 +1,29 @@
 """Compiled loops are kept where they can be, by this user alone, and damaged files are compiled anew."""
 
-import gc
 import importlib
 import json
 import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
-from sotdd.projections import compile_cache
+from sotdd.projections import compiling
 
-LOOPS = """
-from sotdd.projections.compiling import kernel, step
+STEPS = """
+from sotdd.projections.compiling import step
 
 @step
 def double(value):
     return 2 * value
+"""
+
+LOOPS = """
+from sotdd.projections.compiling import kernel
+from steps import double
 
 def total(values):
     result = 0.0
@@ -48,15 +52,20 @@ print(count_hits(), count_hits())
 
 @pytest.fixture
 def loops(tmp_path, monkeypatch):
+    (tmp_path / "steps.py").write_text(STEPS)
     (tmp_path / "loops.py").write_text(LOOPS)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "loops", raising=False)
-    return importlib.import_module("loops")
+    for name in ("steps", "loops"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    yield importlib.import_module("loops")
+    for name in ("steps", "loops"):
+        sys.modules.pop(name, None)
 
 
 def test_without_a_home_loops_are_kept_among_temporary_files_unless_others_can_write_there(tmp_path):
+    (tmp_path / "steps.py").write_text(STEPS)
     (tmp_path / "loops.py").write_text(LOOPS)
-    (tmp_path / "__pycache__").write_text("no folder")
     (tmp_path / "temporary").mkdir()
     environment = {
         name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
@@ -67,57 +76,78 @@ def test_without_a_home_loops_are_kept_among_temporary_files_unless_others_can_w
     assert done.stdout.splitlines() == ["0 1", "0o700", "0 0"], done.stderr
 
 
-def flip(content, place):
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-
-
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
 @pytest.mark.parametrize(
     "damage",
     [
         lambda content: b"",
         lambda content: content[: len(content) // 2],
-        lambda content: flip(content, 0),
-        lambda content: flip(content, len(content) // 2),  # within the code itself
+        lambda content: bytes([content[0] ^ 1]) + content[1:],
         lambda content: pickle.dumps({"another": "pickle"}),
         lambda content: b"\xff\xfe" * 100,
     ],
-    ids=["empty", "half", "first byte", "middle byte", "another pickle", "no pickle"],
+    ids=["empty", "half", "first byte", "another pickle", "no pickle"],
 )
-def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch, loops, damage):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+def test_a_damaged_file_is_compiled_anew(tmp_path, loops, damage, kind):
     assert hits(loops) == 0
-    for file in [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]:
-        file.write_bytes(damage(file.read_bytes()))
+    [file] = (tmp_path / "cache").rglob(f"*.{kind}")
+    file.write_bytes(damage(file.read_bytes()))
     assert [hits(loops), hits(loops)] == [0, 1]
+
+
+def test_code_for_other_arguments_is_compiled_anew(tmp_path, loops):
+    """As two processes leave it that compile a loop at the same moment, and both take the first name."""
+    loop = loops.kernel(loops.total)
+    assert [loop(np.arange(4.0)), loop(np.arange(4))] == [12.0, 12.0]
+    floats, integers = sorted((tmp_path / "cache").rglob("*.nbc"))
+    floats.write_bytes(integers.read_bytes())
+    assert [hits(loops), hits(loops)] == [0, 1]
+
+
+def test_many_processes_compile_at_once(tmp_path, loops):
+    command = [sys.executable, "-c", "import numpy as np, loops; print(loops.kernel(loops.total)(np.arange(4.0)))"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [one.communicate()[0] for one in running] == ["12.0\n"] * 4
+    assert hits(loops) == 1
 
 
 def test_a_changed_step_or_compiler_is_compiled_anew(tmp_path, monkeypatch, loops):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    """A step in a file of its own, too, which Numba's cache does not look at."""
     assert [hits(loops), hits(loops)] == [0, 1]
-    (tmp_path / "loops.py").write_text(LOOPS.replace("2 * value", "value + value"))
+    (tmp_path / "steps.py").write_text(STEPS.replace("2 * value", "value + value"))
     assert [hits(loops), hits(loops)] == [0, 1]
-    (tmp_path / "compiling.py").write_text(Path(compile_cache.COMPILER).read_text() + "# other options")
-    monkeypatch.setattr(compile_cache, "COMPILER", str(tmp_path / "compiling.py"))
+    (tmp_path / "options.py").write_text("# other options")
+    monkeypatch.setattr(compiling, "_COMPILER", (str(tmp_path / "options.py"),))
     assert hits(loops) == 0
+
+
+def test_loops_of_others_stay_where_numba_keeps_them(loops):
+    found = numba.config.CACHE_DIR
+    ours = loops.kernel(loops.total)
+    theirs = numba.njit(cache=True)(loops.total)
+    assert "loops-" in ours.stats.cache_path
+    assert "loops-" not in theirs.stats.cache_path
+    assert found == numba.config.CACHE_DIR
 
 
 def hits(loops):
     loop = loops.kernel(loops.total)
     assert loop(np.arange(4.0)) == 12.0
-    assert gc.isenabled()  # which it is not while something is compiled
     return sum(loop.stats.cache_hits.values())
 
 
 @pytest.mark.slow
 def test_warm_leaves_nothing_to_compile(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     warm = [sys.executable, "-m", "sotdd", "warm", "--json"]
     said = json.loads(subprocess.check_output(warm, env=environment))
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
-    assert {str(path.parent) for path in files} == set(said["folders"])
+    assert said["folder"] == str(tmp_path / "cache")
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
+    assert files
     np.savez(tmp_path / "a.npz", X=np.random.default_rng(0).normal(size=(40, 6)), y=np.arange(40) % 3)
     for command in (["distance", "--noise-floor"], ["explain"], ["check"]):
         subprocess.check_call(
             [sys.executable, "-m", "sotdd", *command, "a.npz", "a.npz"], env=environment, cwd=tmp_path
         )
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == files
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")} == files

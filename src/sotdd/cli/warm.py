@@ -22,28 +22,27 @@ def warm_command(asked: o.Asked) -> None:
     """Compile now what distance, check and explain compile at their first run.
 
     For the image of a container, or a job of CI whose cache is kept. Compiled loops are kept in
-    NUMBA_CACHE_DIR where that is set, otherwise beside the installation or in the user's cache.
+    NUMBA_CACHE_DIR where that is set, otherwise in the user's cache.
     """
+    from sotdd.projections.compiling import find_cache
+
     started = time.perf_counter()
-    with show_work("Compiling …", asked.quiet):
-        folders = _compile_loops()
-    if not folders:
+    if (folder := find_cache()) is None:
         raise SotddError("no folder for compiled loops can be written: set NUMBA_CACHE_DIR to one that can.")
+    with show_work("Compiling …", asked.quiet):
+        _compile_loops()
     seconds = time.perf_counter() - started
     asked.print(
-        {"seconds": seconds, "folders": folders},
-        lambda: say(f"compiled in {seconds:.1f} s, kept in {', '.join(folders)}"),
+        {"seconds": seconds, "folder": str(folder)},
+        lambda: say(f"compiled in {seconds:.1f} s, kept in {folder}"),
     )
 
 
-def _compile_loops() -> list[str]:
-    """Make the calls once, for each kind of data; returns the folders in which their loops are now."""
+def _compile_loops() -> None:
+    """Make the calls once, for each kind of data."""
     import numpy as np
 
     import sotdd
-    from sotdd.compute.kernels import rows
-    from sotdd.projections import kernels
-    from sotdd.projections.compile_cache import find_folders
 
     rng = np.random.default_rng(0)
     labels = np.arange(_POINTS) % 3, rng.integers(3, size=_POINTS)  # classes of one size, and of others
@@ -56,6 +55,3 @@ def _compile_loops() -> list[str]:
             reference = sotdd.DriftReference.fit((a[0][:first], a[1][:first]), with_sketch=True)
             reference.test((b[0][:second], b[1][:second]), n_permutations=19)
             reference.distance((b[0][:second], b[1][:second]))
-    found = [find_folders(str(module.__file__)) for module in (kernels, rows)]
-    kept = [next((folder for folder in folders if any(folder.glob("*.nbc"))), None) for folders in found]
-    return [str(folder) for folder in kept if folder is not None]

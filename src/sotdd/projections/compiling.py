@@ -1,31 +1,20 @@
-"""How a loop is compiled, the arrays that loops take, and instructions that the compiler does not find by itself.
-
-The instructions are on eight float32 values at once. A *line* is eight neighbouring values of a flat array, named
-by where it begins. Every operation is that of its values one by one: nothing is reordered, and products and sums are
-rounded each.
-"""
+"""How a loop is compiled, where the compiled code is kept, and the arrays that loops take."""
 
 from __future__ import annotations
 
-import gc
+import hashlib
+import os
 import sys
+import tempfile
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import event
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.typed_passes import NopythonRewrites
-from numba.core.untyped_passes import DeadBranchPrune, InlineClosureLikes
-from numba.extending import intrinsic
 from numpy.typing import NDArray
-
-from sotdd.projections.compile_cache import LoopCache
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -37,60 +26,20 @@ _F = TypeVar("_F", bound=Callable[..., object])
 # meaning, since the engine looks for them to report overflow.
 _FAST_SUMS = {"contract", "reassoc", "nsz"}
 
+_config: Any = numba.config  # whose settings are set by name
 
-# For functions within functions, arguments that are None, and expressions of whole arrays: kernels have none.
-_NEEDLESS = (InlineClosureLikes, DeadBranchPrune, NopythonRewrites)
-
-
-class _LoopLibrary(JITCodeLibrary):
-    """Code that is optimised once; Numba does so three times, for the sake of references, which loops do not count."""
-
-    def _optimize_functions(self, ll_module: Any) -> None:  # noqa: ANN401  # as Numba calls it
-        ll_module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        passes, builder = self._codegen._module_pass_manager()  # type: ignore[no-untyped-call]
-        passes.run(self._final_module, builder)
-
-
-class _LoopCompiler(CompilerBase):
-    """Numba's compiler without the passes that plain loops do not need."""
-
-    def define_pipelines(self) -> list[Any]:
-        """All others, in their order."""
-        state = self.state
-        if not state.flags.nrt:
-            library: Any = _LoopLibrary  # typed by nobody
-            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.library.enable_object_caching()
-        builder: Any = DefaultPassBuilder
-        manager: Any = builder.define_untyped_pipeline(state, "loops")
-        for part in (builder.define_typed_pipeline, builder.define_nopython_lowering_pipeline):
-            manager.passes += part(state).passes
-        manager.passes = [found for found in manager.passes if found[0] not in _NEEDLESS]
-        manager.finalize()
-        return [manager]
-
-
-_compiled = partial(numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, pipeline_class=_LoopCompiler)
+# What every loop is compiled with, whatever it calls.
+_COMPILER = (__file__, str(Path(__file__).with_name("lanes.py")))
 
 
 def kernel(function: _F) -> _F:
-    """Compile a loop on first use, without the GIL, cached on disk where that is possible.
-
-    It cannot make arrays: what it needs meanwhile it is given, since to count references takes long to compile.
-    """
-    return _compile_cached(function, fastmath=_FAST_SUMS, _nrt=False)
+    """Compile a loop on first use, without the GIL, cached on disk where that is possible."""
+    return _compile_cached(function, _FAST_SUMS)
 
 
 def exact_kernel(function: _F) -> _F:
     """As `kernel`, for loops whose sums are formed in the order in which they are written."""
-    return _compile_cached(function, _nrt=False)
-
-
-def allocating_kernel(function: _F) -> _F:
-    """As `kernel`, for loops that make arrays, off the path of a first call."""
-    return _compile_cached(function, fastmath=_FAST_SUMS)
+    return _compile_cached(function)
 
 
 def step(function: _F) -> _F:
@@ -100,153 +49,107 @@ def step(function: _F) -> _F:
     of them runs depends on whether the kernel was compiled in this process or comes from the cache; so the first
     run would differ from later ones in the last bits. To compile a part once more for itself takes as long again.
     """
-    return cast("_F", _compiled(inline="always")(function))
+    return cast("_F", numba.njit(inline="always", nogil=True, error_model="numpy")(function))
 
 
-def _compile_cached(function: _F, **options: Any) -> _F:  # noqa: ANN401  # of Numba
-    dispatcher: Any = _compiled(**options)(function)
-    dispatcher._cache = LoopCache(function, allocates=options.get("_nrt", True))
+def _compile_cached(function: _F, fastmath: bool | set[str] = False) -> _F:
+    """Numba's decorator, which reads where its cache is from its settings: they are ours only while it does."""
+    folder, before = _find_code_folder(function), _config.CACHE_DIR
+    _config.CACHE_DIR = before if folder is None else str(folder)
+    try:
+        decorate = numba.njit(cache=folder is not None, nogil=True, error_model="numpy", fastmath=fastmath)
+        dispatcher: Any = decorate(function)
+    finally:
+        _config.CACHE_DIR = before
+    if folder is not None and hasattr(dispatcher, "_cache"):  # a version without it has its own cache alone
+        dispatcher._cache = _CheckedCache(dispatcher._cache)
     return cast("_F", dispatcher)
 
 
-class _Compiling(event.Listener):
-    """Says once why the first call of an installation takes seconds, and keeps the garbage collector out of the way.
+class _CheckedCache:
+    """Numba's cache of one loop, without its faults: what cannot be loaded is compiled anew, and replaced.
 
-    The compiler makes objects by the million and keeps most of them to the end: looking through them again and again
-    takes an eighth of its time.
+    A damaged file would fail every call. Two processes that compile the same loop for different arguments at the same
+    moment can name both results alike: then Numba loads, and runs, code for other types than it was asked for.
     """
 
-    said = False
+    def __init__(self, numbas: Any) -> None:  # noqa: ANN401  # of no public type
+        self._numbas = numbas
 
-    def on_start(self, event: Any) -> None:  # noqa: ANN401  # Numba's
-        """Speak up for a loop of this package, where somebody is watching; others may compile their own."""
-        ours = event.data["dispatcher"].py_func.__module__.startswith("sotdd.")
-        event.data["collects"] = ours and gc.isenabled()
-        if event.data["collects"]:
-            gc.disable()
-        if ours and not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
-            self.said = True
-            sys.stderr.write("sotdd: compiling loops, once for this installation; this takes some seconds …\n")
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._numbas, name)
 
-    def on_end(self, event: Any) -> None:  # noqa: ANN401
-        """Let garbage be collected again, if it was before."""
-        if event.data["collects"]:
-            gc.enable()
+    def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401
+        """The code for these arguments; None where there is none that can be used."""
+        try:
+            found = self._numbas.load_overload(sig, target_context)
+            if found is None or tuple(found.signature.args) == tuple(sig):
+                return found
+        except Exception:  # noqa: BLE001  # a damaged pickle may raise anything
+            with suppress(OSError):
+                self._numbas.flush()
+        return None
 
-
-event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
-
-
-# --------------------------------------------------------------------------- instructions on lines
-
-# As many float32 as most registers hold. The values of a transform of 1,024 lines then stay in the first cache.
-LANES = 8
-
-_LINE = ir.VectorType(ir.FloatType(), LANES)
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
+        """Keep the code for later processes; a full disk is no reason to fail."""
+        with suppress(OSError):
+            self._numbas.save_overload(sig, data)
 
 
-def _instruction(function: Callable[..., Any]) -> Callable[..., None]:
-    """What compiled loops may call; ``function`` says how it is built."""
-    return cast("Callable[..., None]", intrinsic(function))
+# --------------------------------------------------------------------------- where compiled code is kept
 
 
-def butterflies(radix: int) -> Callable[..., None]:
-    """An instruction ``(z, at, step)``: the Hadamard transform of ``radix`` lines, ``step`` values apart, in place."""
+def find_cache() -> Path | None:
+    """The folder of compiled code, made if it is missing; None where there can be none, and every process compiles.
 
-    def transform(_context: Any, z: Any, at: Any, step: Any) -> Any:  # noqa: ANN401  # what Numba passes
-        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
-            array, at, step = args
-            places = []
-            for _ in range(radix):
-                places.append(_place(context, builder, signature.args[0], array, at))
-                at = builder.add(at, step)
-            lines = [builder.load(place, align=4) for place in places]
-            half = radix // 2
-            while half:
-                for first in range(0, radix, 2 * half):
-                    for i in range(first, first + half):
-                        a, b = lines[i], lines[i + half]
-                        lines[i], lines[i + half] = builder.fadd(a, b), builder.fsub(a, b)
-                half //= 2
-            for line, place in zip(lines, places, strict=True):
-                builder.store(line, place, align=4)
-            return context.get_dummy_value()
-
-        return types.void(z, types.intp, types.intp), build
-
-    return _instruction(transform)
+    ``NUMBA_CACHE_DIR`` where it is set; otherwise in the user's cache, or among temporary files. What lies there is
+    run, so the last two must belong to this user, and no other may write to them.
+    """
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(given) if _can_write(Path(given)) else None
+    user = os.getuid() if hasattr(os, "getuid") else "cache"  # on Windows temporary files are the user's own
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folders = Path(home) / "sotdd", Path(tempfile.gettempdir()) / f"sotdd-{user}"
+    return next((one for one in folders if one.is_absolute() and _can_write(one) and _is_private(one)), None)
 
 
-def _write_multiple(_context: Any, z: Any, at: Any, factor: Any, other: Any, other_at: Any) -> Any:  # noqa: ANN401
-    """``(z, at, factor, other, other_at)``: write a multiple of another line, or of this one."""
+def _find_code_folder(function: Callable[..., object]) -> Path | None:
+    """Where Numba keeps the code of a loop: another folder for other versions of the sources that are compiled into it.
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
-        array, at, factor, other, other_at = args
-        line = builder.load(_place(context, builder, signature.args[3], other, other_at), align=4)
-        product = builder.fmul(line, _spread(builder, factor))
-        builder.store(product, _place(context, builder, signature.args[0], array, at), align=4)
-        return context.get_dummy_value()
-
-    return types.void(z, types.intp, types.float32, other, types.intp), build
-
-
-def _add_multiple(_context: Any, z: Any, at: Any, factor: Any, other: Any, other_at: Any) -> Any:  # noqa: ANN401
-    """``(z, at, factor, other, other_at)``: add a multiple of another line, in place."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
-        array, at, factor, other, other_at = args
-        place = _place(context, builder, signature.args[0], array, at)
-        addend = builder.load(_place(context, builder, signature.args[3], other, other_at), align=4)
-        product = builder.fmul(_spread(builder, factor), addend)
-        builder.store(builder.fadd(builder.load(place, align=4), product), place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(z, types.intp, types.float32, other, types.intp), build
+    Numba itself notices changes in the loop's own file alone.
+    """
+    folder, sources, left = find_cache(), set(_COMPILER), [function]
+    while left:
+        found = left.pop()
+        if found.__code__.co_filename not in sources:
+            sources.add(found.__code__.co_filename)
+            left += [value.py_func for value in found.__globals__.values() if hasattr(value, "py_func")]
+    if folder is None or not all(map(os.path.exists, sources)):
+        return None
+    stamp = hashlib.sha256(f"{numba.__version__} {_config.BOUNDSCHECK}".encode())
+    for source in sorted(sources):
+        stamp.update(Path(source).read_bytes())
+    path = folder / f"loops-{stamp.hexdigest()[:16]}"
+    if not path.exists():
+        _say_that_it_compiles()
+    return path
 
 
-def _transpose(_context: Any, z: Any, at: Any, flat: Any, flat_at: Any, step: Any) -> Any:  # noqa: ANN401
-    """``(z, at, flat, flat_at, step)``: read eight lines ``step`` apart, write their columns as lines."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
-        array, at, flat, flat_at, step = args
-        lines = []
-        for _ in range(LANES):
-            lines.append(builder.load(_place(context, builder, signature.args[2], flat, flat_at), align=4))
-            flat_at = builder.add(flat_at, step)
-        half = LANES // 2
-        while half:  # squares of this size beside the diagonal change places
-            upper = [c if not c & half else LANES + c - half for c in range(LANES)]
-            lower = [c + half if not c & half else LANES + c for c in range(LANES)]
-            for i in (i for i in range(LANES) if not i & half):
-                a, b = lines[i], lines[i + half]
-                lines[i], lines[i + half] = (_shuffle(builder, a, b, mask) for mask in (upper, lower))
-            half //= 2
-        for number, line in enumerate(lines):
-            here = builder.add(at, ir.Constant(at.type, LANES * number))
-            builder.store(line, _place(context, builder, signature.args[0], array, here), align=4)
-        return context.get_dummy_value()
-
-    return types.void(z, types.intp, flat, types.intp, types.intp), build
+@cache
+def _say_that_it_compiles() -> None:
+    """Say once why the first call of an installation takes seconds, where somebody is watching."""
+    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        sys.stderr.write("sotdd: compiling loops, once for this installation; this takes some seconds …\n")
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:  # noqa: ANN401
-    """The address of a line."""
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [at]), _LINE.as_pointer())
+def _can_write(folder: Path) -> bool:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.access(folder, os.W_OK | os.X_OK)
+    return False
 
 
-def _spread(builder: Any, value: Any) -> Any:  # noqa: ANN401
-    """A line that holds one value everywhere."""
-    nothing = ir.Constant(_LINE, ir.Undefined)
-    single = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
-    return _shuffle(builder, single, nothing, [0] * LANES)
-
-
-def _shuffle(builder: Any, a: Any, b: Any, mask: list[int]) -> Any:  # noqa: ANN401
-    """A line of values of a, counted from 0, and of b, counted from LANES."""
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask))
-
-
-write_multiple: Callable[..., None] = _instruction(_write_multiple)
-add_multiple: Callable[..., None] = _instruction(_add_multiple)
-transpose: Callable[..., None] = _instruction(_transpose)
+def _is_private(folder: Path) -> bool:
+    """Whether a folder belongs to this user, and no other can write to it."""
+    found = folder.lstat()
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)

@@ -13,18 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.projections.compiling import (
-    LANES,
-    Doubles,
-    Floats,
-    add_multiple,
-    butterflies,
-    exact_kernel,
-    kernel,
-    step,
-    transpose,
-    write_multiple,
-)
+from sotdd.projections.compiling import Doubles, Floats, exact_kernel, kernel, step
+from sotdd.projections.lanes import LANES, add_multiple, butterflies, transpose, write_multiple
 
 _two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), butterflies(16)
 

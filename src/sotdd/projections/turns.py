@@ -88,8 +88,8 @@ class Turn:
 
     def write(self, points: Floats, first: int, out: Floats, at: int = 0) -> None:
         """Write projections of stretched points by B directions from ``first`` on to columns ``at`` … of out (B, n)."""
-        from sotdd.projections.compiling import LANES
         from sotdd.projections.kernels import project_rows
+        from sotdd.projections.lanes import LANES
 
         if min(points.shape) < LANES:
             wide = np.zeros((max(len(points), LANES), max(points.shape[1], LANES)), np.float32)

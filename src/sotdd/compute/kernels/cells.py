@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.kernels.rows import SHORT_ROW, Counts, sum_polynomial
-from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 Keys = NDArray[np.uint64]
 
@@ -67,7 +67,7 @@ def _read_keys(keys: Keys, size: int, values: Floats, masses: Integers) -> None:
     masses[size] = 0
 
 
-@allocating_kernel
+@kernel
 def make_cells(
     rows: Floats,
     order: Integers,
@@ -156,7 +156,7 @@ def _transport(x: Floats, mass_x: Integers, y: Floats, mass_y: Integers, m: int,
     return first * unit, second * unit
 
 
-@allocating_kernel
+@kernel
 def split_cells(
     firsts: Integers,
     few: Integers,

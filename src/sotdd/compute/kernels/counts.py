@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from sotdd.compute.kernels.quantiles import add_gaps, reaches_of, write_function
-from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 _BITS_OF_ONE = np.int32(0x3F800000)  # 1.0 as a float32
 _BITS_OF_SIZE = np.int32(0x7FFFFFFF)  # all but the sign of a float32
@@ -83,7 +83,7 @@ def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tup
             counts[((first_fine + i) >> halvings) - first_coarse] += spare[i]
 
 
-@allocating_kernel
+@kernel
 def count_values(rows: Floats, begin: int, end: int, counts: Integers, low: Doubles, high: Doubles) -> int:
     """Count values begin, …, end - 1 of each row (B, m) in its bins, counts (B, H).
 
@@ -121,7 +121,7 @@ def count_values(rows: Floats, begin: int, end: int, counts: Integers, low: Doub
     return -1
 
 
-@allocating_kernel
+@kernel
 def add_counts(
     counts: Integers, low: Doubles, high: Doubles, other: Integers, other_low: Doubles, other_high: Doubles
 ) -> None:
@@ -170,7 +170,7 @@ def _write_intervals(counts: Integers, low: float, high: float, masses: Doubles,
         edges[i + 1] = min(max(_value(math.ldexp(float(first + i), e)), low), high)
 
 
-@allocating_kernel
+@kernel
 def bin_widths(counts: Integers, low: Doubles, high: Doubles, out: Doubles) -> None:
     """Write how wide the bins of each row (B, H) are, in the root mean square over what is counted in them."""
     masses, edges = np.empty(counts.shape[1] + 2), np.empty(counts.shape[1] + 3)
@@ -306,7 +306,7 @@ def _span(low: Doubles, high: Doubles, weight: float, shifts: Doubles) -> tuple[
     return begin, end, filled
 
 
-@allocating_kernel
+@kernel
 def quantiles_of_counts(
     counts: Integers,
     low: Doubles,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.kernels.rows import advance, power, write_costs
-from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 Sides = NDArray[np.uint8]
 Row = NDArray[Any]
@@ -123,7 +123,7 @@ def _slope(gap: float, p: float) -> float:
     return float(size if gap > 0 else -size)
 
 
-@allocating_kernel
+@kernel
 def split_costs(
     values: Floats,
     order: Integers,
@@ -145,7 +145,7 @@ def split_costs(
             write_costs(first, second, left, right, width, orders, costs[column, number])
 
 
-@allocating_kernel
+@kernel
 def own_gaps(values: Floats, order: Integers, side: Sides, sizes: Integers, gaps: Floats) -> None:
     """Write how far each point is, column by column, from half-way to the other side's value at its rank; (d, N).
 
@@ -174,7 +174,7 @@ def own_gaps(values: Floats, order: Integers, side: Sides, sizes: Integers, gaps
             here, i, j = end, after_i, after_j
 
 
-@allocating_kernel
+@kernel
 def add_slopes(
     rows: Floats, order: Integers, side: Sides, sizes: Integers, p: float, weight: float, slopes: Floats, costs: Doubles
 ) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sotdd.compute.engine import LARGEST_TERM
-from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, exact_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 from sotdd.projections.draws import ORDERS
 
 # --------------------------------------------------------------------------- points
@@ -228,7 +228,7 @@ def group_rows(
                 out[line, i] = weight * row[i] + term
 
 
-@allocating_kernel
+@kernel
 def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even: Doubles) -> None:
     """Write what `group_rows` takes means of, as sums: (B, C, 9) over classes, and (B, 3) over all points."""
     powers = np.empty(4 + ORDERS)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from sotdd.projections.compiling import Doubles, Floats, allocating_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, kernel, step
 
 # A gap counts as a jump where it is this many times as wide as the steps on either side of it.
 _JUMP = 8.0
@@ -123,7 +123,7 @@ def _mean_power(one: float, two: float, p: float) -> float:
     return float(above / ((p + 1.0) * (two - one)))
 
 
-@allocating_kernel
+@kernel
 def compare_functions(
     a: Floats, b: Floats, edges: Doubles, smooth: bool, p: float, out: Doubles, within: Doubles
 ) -> None:
@@ -201,7 +201,7 @@ def _add_even_gaps(
     return last + 1 if places[last + 1] <= part[1] and last + 1 < row.size else last
 
 
-@allocating_kernel
+@kernel
 def row_losses(rows: Floats, places: Doubles, means: Floats, edges: Doubles, smooth: bool, out: Doubles) -> None:
     """Write how far each row (B, n) of `part_means` is from the function of its means (B, Q), out (B, 2).
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 Bits = NDArray[np.int32]
 Counts = NDArray[np.uint32]
@@ -65,7 +65,7 @@ def sum_polynomial(
         sums[c] = total
 
 
-@allocating_kernel
+@kernel
 def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, cut: float, sums: Doubles) -> None:
     """Write the sum of each row's polynomial, at values cut to ±cut, over each class, in float64.
 
@@ -279,7 +279,7 @@ def _list_sides(grouped: Integers, edges: Integers, marks: Marks, index: Integer
     return classes
 
 
-@allocating_kernel
+@kernel
 def split_rows(
     rows: Floats,
     grouped: Integers,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
-from itertools import count
-from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 import threadpoolctl
@@ -20,6 +18,12 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
+@cache
+def find_libraries() -> list[threadpoolctl.LibController]:
+    """The BLAS libraries that are loaded."""
+    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
 def _set_threads(library: threadpoolctl.LibController, count: int) -> None:
     """Set how many threads a BLAS uses, whichever thread asks: threadpoolctl listens to one of them at a time."""
     release = getattr(library, "clear_controlling_thread", lambda **_: None)
@@ -28,78 +32,64 @@ def _set_threads(library: threadpoolctl.LibController, count: int) -> None:
     release(force=True)
 
 
-@cache
-def find_libraries() -> list[threadpoolctl.LibController]:
-    """The BLAS libraries that are loaded."""
-    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+# Of each thread: the outermost `Workers` that it entered, and whether it is at work on a part of shared work.
+_here = threading.local()
 
 
 class _SerialBlas:
-    """Holds BLAS to one thread while anyone is inside, and restores it when the last one leaves.
+    """BLAS at one thread while anyone is inside; the last one to leave restores what the first one found.
 
-    The number belongs to the whole process, so callers in several threads share one hold. A child that is forked
-    meanwhile has none of those threads: it begins anew.
+    The number belongs to the whole process. `threadpoolctl.threadpool_limits` restores what its own caller found, so
+    callers that overlap would give BLAS its threads back while others compute, and leave it one thread for good.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
-        self._at_work = 0  # those of them that have threads of their own
-        self._before: list[int] = []
-        self._held_at_fork = False
+        self._inside = self._callers = 0
+        self._found: list[int] = []
+        if hasattr(os, "register_at_fork"):  # BLAS has a lock too, which a child would wait for if it were held now
+            acquire, release = self._lock.acquire, self._lock.release
+            os.register_at_fork(before=acquire, after_in_parent=release, after_in_child=self._begin_anew)
 
-    def enter(self, *, at_work: bool = True) -> int:
-        """Come in; returns a fair share, for those at work, of the threads that BLAS was allowed."""
+    def _begin_anew(self) -> None:
+        """In a forked child nobody is inside; what was found before the fork is still what to restore."""
+        self._inside = self._callers = 0
+        _here.outer = None
+        self._lock.release()
+
+    @contextmanager
+    def hold(self, callers: int = 0) -> Iterator[int]:
+        """For the time of a block or of a function: a fair share of the threads, among callers that start some."""
         with self._lock:
             if self._inside == 0:
-                if not self._held_at_fork:  # otherwise what was found is still what to restore
-                    self._before = [int(library.num_threads or 1) for library in find_libraries()]
-                self._held_at_fork = False
+                self._found = self._found or [int(library.num_threads or 1) for library in find_libraries()]
                 for library in find_libraries():
                     _set_threads(library, 1)
             self._inside += 1
-            self._at_work += at_work
+            self._callers += callers
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            return max(1, min([cores, *self._before]) // max(1, self._at_work))
-
-    def leave(self, *, at_work: bool = True) -> None:
-        """Go out; the last one restores what was found."""
-        with self._lock:
-            if self._inside == 0:  # forked inside the block: the child has begun anew
-                return
-            self._inside -= 1
-            self._at_work -= at_work
-            if self._inside == 0:
-                for library, threads in zip(find_libraries(), self._before, strict=True):
-                    _set_threads(library, threads)
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """One thread for the time of a ``with`` block or of a function."""
-        self.enter(at_work=False)
+            share = max(1, min([cores, *self._found]) // max(1, self._callers))
         try:
-            yield
+            yield share
         finally:
-            self.leave(at_work=False)
-
-    def begin_anew(self) -> None:
-        """In a forked child: nobody is inside, and nobody holds the lock."""
-        self._lock = threading.Lock()
-        self._held_at_fork = self._inside > 0
-        self._inside = self._at_work = 0
-        _blocks.outermost = None  # whose threads are the parent's
+            with self._lock:
+                if self._inside > 0:  # not in a child that was forked inside
+                    self._inside -= 1
+                    self._callers -= callers
+                    if self._inside == 0:
+                        for library, threads in zip(find_libraries(), self._found, strict=True):
+                            _set_threads(library, threads)
+                        self._found = []
 
 
 serial_blas = _SerialBlas()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=serial_blas.begin_anew)
 
 
-# ------------------------------------------------------------------ threads that share work
-
-
-# The outermost block of each thread.
-_blocks = threading.local()
+def _limit_openmp() -> None:
+    """Hold BLAS to one thread in a new thread too, where OpenMP keeps a number for each."""
+    for library in find_libraries():
+        if getattr(library, "threading_layer", "") == "openmp":
+            library.set_num_threads(1)
 
 
 class Workers:
@@ -113,92 +103,43 @@ class Workers:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads: int | None = None if threads is None else check_count(threads, "threads")
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._team: list[threading.Thread] = []
-        self._size = 0  # of the team, once all have started
-        self._here = threading.local()
-        self._outer: Workers | None = None
         self.count: int = 0  # threads at work, the caller's among them
+        self._outer: Workers | None = None
+        self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
-        """Find how many threads there may be; they start with the first work for them.
-
-        Within another block of the same thread, its threads do the work.
-        """
-        self._outer = getattr(_blocks, "outermost", None)
-        share = serial_blas.enter(at_work=self._outer is None)
+        """Find how many threads there may be; within another block of the same thread, its threads do the work."""
+        self._outer = getattr(_here, "outer", None)
+        self._hold: AbstractContextManager[int] = serial_blas.hold(callers=int(self._outer is None))
+        share = self._hold.__enter__()
         self.count = self.threads or (share if self._outer is None else self._outer.count)
-        if self._outer is None:
-            _blocks.outermost = self
+        _here.outer = self._outer or self
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Stop the threads; work not begun is dropped."""
-        outer = self._outer
-        if outer is not None:
-            serial_blas.leave(at_work=False)
-            return
-        _blocks.outermost = None
+        _here.outer = self._outer
         try:
-            with suppress(Empty):
-                while True:
-                    self._jobs.get_nowait()
-            for _ in range(self._size):
-                self._jobs.put(None)
-            for thread in self._team:  # which grows meanwhile, until all have started
-                thread.join()
-            self._team, self._size = [], 0
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
+                self._pool = None
         finally:
-            serial_blas.leave()
-
-    def _hand_over(self, jobs: Sequence[Callable[[], None]], count: int) -> None:
-        """Give work to other threads, and start as many as there are not yet, up to this many with the caller's."""
-        if self._outer is not None:
-            self._outer._hand_over(jobs, min(count, self._outer.count))
-            return
-        more = max(0, min(count - 1 - self._size, len(jobs)))
-        self._size += more
-        self._start(more)
-        for job in jobs:
-            self._jobs.put(job)
-
-    def _start(self, threads: int) -> None:
-        """Start one thread, which starts the others: one after another they would keep the caller for milliseconds."""
-        if threads:
-            thread = threading.Thread(target=self._work, args=[threads - 1], name="sotdd", daemon=True)
-            thread.start()
-            self._team.append(thread)
-
-    def _work(self, others: int) -> None:
-        with suppress(RuntimeError):  # there may be no more threads: those that there are do all of the work
-            self._start(others // 2)
-            self._start(others - others // 2)
-        for library in find_libraries():
-            if getattr(library, "threading_layer", "") == "openmp":  # which keeps a number for every thread
-                library.set_num_threads(1)
-        while (job := self._jobs.get()) is not None:
-            job()
-            del job  # which holds what it made
+            self._hold.__exit__(None, None, None)
 
     @property
     def free(self) -> int:
         """How many threads work begun here is shared among: this one alone, where it is part of such work."""
-        return 1 if getattr(self._here, "busy", False) else self.count
+        return 1 if getattr(_here, "busy", False) else self.count
 
     def submit(self, function: Callable[[], _Result]) -> Future[_Result]:
         """Begin one piece of work beside what the caller does; a single thread does it at once."""
-        done: Future[_Result] = Future()
-
-        def work() -> None:
-            try:
-                done.set_result(function())
-            except BaseException as error:  # noqa: BLE001  # raised again where the result is asked for
-                done.set_exception(error)
-
         if self.count > 1:
-            self._hand_over([work], self.count)
-        else:
-            work()
+            return self._find_pool().submit(function)
+        done: Future[_Result] = Future()
+        try:
+            done.set_result(function())
+        except Exception as error:  # noqa: BLE001  # raised again where the result is asked for
+            done.set_exception(error)
         return done
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
@@ -212,27 +153,35 @@ class Workers:
             return [function(item) for item in all_items]
         results: dict[int, _Result] = {}
         failures: dict[int, BaseException] = {}
+        others: list[Future[None]] = []
         numbers = iter(range(len(all_items)))  # whose next is one step of the interpreter
-        finished, done = count(1), SimpleQueue[None]()
 
         def take_items() -> None:
-            self._here.busy = True
-            for number in numbers:
-                try:
-                    if number < min(failures, default=len(all_items)):  # all that comes before the first is done
-                        results[number] = function(all_items[number])
-                except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
-                    failures[number] = error
-                if next(finished) == len(all_items):
-                    done.put(None)
-            self._here.busy = False
+            _here.busy, number = True, 0
+            try:
+                for number in numbers:
+                    results[number] = function(all_items[number])
+            except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
+                failures[number] = error
+                list(numbers)  # nothing more is begun; all that comes before is
+            finally:
+                _here.busy = False
 
-        self._hand_over([take_items] * (min(self.count, len(all_items)) - 1), self.count)
         try:
+            with suppress(RuntimeError):  # there may be no more threads: those that there are do all of the work
+                others.extend(self._find_pool().submit(take_items) for _ in range(min(self.count, len(all_items)) - 1))
             take_items()
-            done.get()  # not for threads that found nothing left to do
         finally:
-            list(numbers)  # whoever waits may be interrupted: nothing more is begun
+            list(numbers)  # whoever waits may be interrupted
+            for other in others:
+                _ = other.cancel() or other.result()
         if failures:
             raise failures[min(failures)]
         return [results[number] for number in range(len(all_items))]
+
+    def _find_pool(self) -> ThreadPoolExecutor:
+        """The threads of the outermost block, each of which starts with the first work for it."""
+        outer = self._outer or self
+        if outer._pool is None:
+            outer._pool = ThreadPoolExecutor(max(1, self.count - 1), "sotdd", _limit_openmp)
+        return outer._pool

@@ -242,7 +242,7 @@ for n, d in zip(*[map(int, sys.argv[1:])] * 2):
     print(time.process_time() - began)
 """
     lines = []
-    for sizes, dimensions, most in (("200 5", "5", 4), ("2000 784", "784", 4), ("200 5 2000 784", "5, then 784", 5)):
+    for sizes, dimensions in (("200 5", "5"), ("2000 784", "784"), ("200 5 2000 784", "5, then 784")):
         command = [sys.executable, "-c", code, *sizes.split()]
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "OPENBLAS_NUM_THREADS": "1"}
@@ -250,9 +250,11 @@ for n, d in zip(*[map(int, sys.argv[1:])] * 2):
                 subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)
             ]
         first, again = (sum(map(float, run.stdout.split())) for run in runs)
-        what = f"first distance of an installation, d = {dimensions} / the same compiled"
         measured = f"{first / again:.1f} × ({first:.1f} s of processor time)"
-        lines.append(Line(what, measured, f"≤ {most} s", first <= most))
+        lines.append(
+            Line(f"first distance of an installation, d = {dimensions} / of a process", measured, "≤ 5 s", first <= 5)
+        )
+        lines.append(Line(f"first distance of a process, d = {dimensions}", f"{again:.2f} s", "≤ 0.8 s", again <= 0.8))
     return lines
 
 

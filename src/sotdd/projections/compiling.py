@@ -83,7 +83,8 @@ class _CheckedCache:
         """The code for these arguments; None where there is none that can be used."""
         try:
             found = self._numbas.load_overload(sig, target_context)
-            if found is None or tuple(found.signature.args) == tuple(sig):
+            signature = getattr(found, "signature", None)
+            if signature is None or tuple(signature.args) == tuple(sig):
                 return found
         except Exception:  # noqa: BLE001  # a damaged pickle may raise anything
             with suppress(OSError):

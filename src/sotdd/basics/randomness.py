@@ -25,6 +25,7 @@ class Stream(IntEnum):
     FEATURE_DIRECTIONS = 21  # that features are compared along
     FEATURE_TIES = 24  # the order of equal values, by feature
     CLASS_TIES = 26  # the order of points that are equal, by dataset
+    CLASS_MATCHES = 27  # samples of classes that are matched, their halves, and how pairs of them are split
     SCALE_ROWS = 31  # points that scales of features are learnt from, by how many there are
 
 

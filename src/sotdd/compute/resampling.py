@@ -1,6 +1,6 @@
 """The one resampling plan: which points are pooled, how they are split into two sides, and what the sides cost.
 
-Noise floors, halves, permutations, classes and half samples are all such plans; `Resampling` carries them out.
+Noise floors, halves, permutations and half samples are all such plans; `Resampling` carries them out.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SPLITS = 59
 # Splits are measured along this many of the projections, the same ones as the data, so few suffice to compare.
 PROJECTIONS = 128
 
-# How often datasets and classes are halved, and along how many projections the halves are compared: enough to take
-# off what their sizes alone give, and a small part of what a matrix or an explanation costs.
+# How often datasets are halved, and along how many projections the halves are compared: enough to take off what their
+# sizes alone give, and a small part of what a matrix costs.
 HALVINGS = 4
 HALVING_PROJECTIONS = 64
 
@@ -161,14 +161,6 @@ class Plan:
         whole = cls.of_pair(datasets, pair, count, seed, orders)
         n, m = whole.sizes
         return replace(whole, sizes=(max(1, n // 2), max(1, m // 2)), border=n)
-
-    @classmethod
-    def of_points(
-        cls, members: tuple[int, ...], index: Indices, left: int, count: int, seed: int, orders: tuple[float, ...]
-    ) -> Plan:
-        """Some points of a pool as one class, this many of them on the left."""
-        sizes = left, len(index) - left
-        return cls(members, np.zeros(len(index), np.int64), sizes, count, seed, orders, index)
 
     @property
     def n_classes(self) -> int:

@@ -39,22 +39,19 @@ def class_costs(
     edges_b: Integers,
     weights: Doubles,
     p: float,
-    upper: bool,
     sums: Doubles,
-    squares: Doubles,
 ) -> None:
-    """Add weighted W_p^p between every class of a and of b, and its square, over the rows; (C, C') each.
+    """Add weighted W_p^p between every class of a and of b, and its square, over the rows; (C, C', 2).
 
-    weights (B,) are what each row counts by. With ``upper`` only pairs with i < j: for a dataset against
-    itself.
+    weights (B,) are what each row counts by.
     """
     for line in range(a.shape[0]):
         for i in range(edges_a.size - 1):
             x = a[line, edges_a[i] : edges_a[i + 1]]
-            for j in range(i + 1 if upper else 0, edges_b.size - 1):
+            for j in range(edges_b.size - 1):
                 value = weights[line] * _transport(x, b[line, edges_b[j] : edges_b[j + 1]], p)
-                sums[i, j] += value
-                squares[i, j] += value * value
+                sums[i, j, 0] += value
+                sums[i, j, 1] += value * value
 
 
 @kernel
@@ -67,13 +64,12 @@ def couple_rows(
     codes_b: Integers,
     weights: Doubles,
     p: float,
-    mass: Doubles,
-    costs: Doubles,
+    sums: Doubles,
 ) -> None:
-    """Add what the optimal coupling of each two rows moves from class to class: how much, and at what cost.
+    """Add what the optimal coupling of each two rows moves from class to class: how much, and at what cost; (C, C', 2).
 
     order (B, n) sorts the rows, codes (n,) tell the class of each place in a row, weights (B,) what each row
-    counts by; mass and costs (C, C').
+    counts by.
     """
     n, m = a.shape[1], b.shape[1]
     unit = 1.0 / (float(n) * float(m))
@@ -84,8 +80,8 @@ def couple_rows(
             x, y = order_a[line, i], order_b[line, j]
             end, i, j = advance(i, j, n, m)
             width = float(end - here) * share
-            mass[codes_a[x], codes_b[y]] += width
-            costs[codes_a[x], codes_b[y]] += width * power(np.float64(a[line, x]) - np.float64(b[line, y]), p)
+            sums[codes_a[x], codes_b[y], 0] += width
+            sums[codes_a[x], codes_b[y], 1] += width * power(np.float64(a[line, x]) - np.float64(b[line, y]), p)
             here = end
 
 

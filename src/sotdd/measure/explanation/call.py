@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Unpack, get_args
@@ -16,8 +15,8 @@ from sotdd.compute.comparison import Comparison, check_memory
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, choose_engine
 from sotdd.compute.estimators import Estimator
-from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resampling, make_seed
-from sotdd.compute.slices import ProjectedPoints, project_datasets, slice_datasets
+from sotdd.compute.resampling import SPLITS, Plan, Resampling, make_seed
+from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
@@ -26,16 +25,8 @@ from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.comparison import DRAWING as TEST_DRAWING
 from sotdd.measure.comparison import Permuting, compare_pair, split_seed
 from sotdd.measure.distance import ORDER, fit_named, fit_projections
-from sotdd.measure.explanation.classes import (
-    ClassComparison,
-    ClassCosts,
-    Pair,
-    correct_for_all,
-    find_same_names,
-    match_classes,
-    plan_halves,
-    plan_pairs,
-)
+from sotdd.measure.explanation.classes import ClassComparison, ClassCosts
+from sotdd.measure.explanation.matching import match_classes
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.shares import share_changes
 from sotdd.projections.drawing import CallSettings, show_drawing
@@ -128,13 +119,13 @@ def explain(
         test = compare_pair(opened, fit, how, seed, device=device, progress=first, with_shares=True)
         with choose_engine(device, datasets, count) as engine:
             distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, second)
-            pairs, p_values = _match(datasets, classes, recipe, engine, third)
+            matching = match_classes(datasets, recipe, order, engine, third)
     if named is not None:
         distance, unlabelled = named.describe(distance), named.describe(unlabelled)
         test = replace(test, changes=share_changes(test.changes, opened, recipe, order, datasets))
     one, other = (part.name for part in opened)
     names = one, other if other != one else f"{other} (2)"
-    return Explanation(names, test, distance, unlabelled, classes, pairs, p_values, resampled)
+    return Explanation(names, test, distance, unlabelled, classes, matching, resampled)
 
 
 def _compare(
@@ -146,7 +137,7 @@ def _compare(
     estimator: Estimator,
     report: Report,
 ) -> tuple[Distance, Distance, ClassComparison, Doubles]:
-    """The first pass: the distance with labels and without, every two classes, halves of classes and of datasets.
+    """The first pass: the distance with labels and without, every two classes, and halves of the datasets.
 
     ``plain`` are the datasets with their labels forgotten; none where there are no labels to forget. Returns the
     distance, that without labels, the classes, and W_p^p (2, S) of half samples with labels and without.
@@ -158,9 +149,7 @@ def _compare(
     classes = ClassCosts(datasets, by_class, p)
     with_labels = Plan.of_half_samples(datasets, (0, 1), _HALF_SAMPLES, make_seed(recipe), (p,))
     without = replace(with_labels, codes=np.zeros_like(with_labels.codes))
-    halves = plan_halves(datasets, p)
-    plans = [with_labels, without, *(plan for side in halves for plan in side if plan is not None)]
-    resampling = Resampling(plans)
+    resampling = Resampling([with_labels, without])
     unsorted = max(comparison.unsorted, resampling.n_projections)
     for slices in slice_datasets(
         [*together, *datasets], recipe, engine,
@@ -169,36 +158,8 @@ def _compare(
         comparison.add(slices)
         classes.add(slices)
         resampling.add(slices)
-    distances = comparison.conclude()
-    found = iter(means[:, 0] for means in resampling.average())
-    resampled = np.array([next(found), next(found)])
-    unknown = np.full(HALVINGS, np.nan)
-    first, second = (np.array([unknown if plan is None else next(found) for plan in side]) for side in halves)
-    return distances[0, 1], distances[pairs[-1]], classes.conclude((first, second)), resampled
-
-
-def _match(
-    datasets: Sequence[LabelledData],
-    comparison: ClassComparison,
-    recipe: Projections,
-    engine: Engine,
-    report: Report,
-) -> tuple[tuple[Pair, ...], dict[Pair, float]]:
-    """The second pass: which classes belong together, and how likely chance alone puts them this far apart.
-
-    Of classes of one name that do not belong together, the latter as well.
-    """
-    classes = [data.classes for data in datasets]
-    pairs = match_classes(comparison, classes)
-    asked = list(dict.fromkeys([*pairs, *find_same_names(classes)]))
-    plans = plan_pairs(datasets, asked, SPLITS, make_seed(recipe), comparison.p)
-    resampling = Resampling(plans)
-    most = min(resampling.n_projections, recipe.n_projections)
-    for points in project_datasets(datasets, recipe, engine, most):
-        resampling.add_points(ProjectedPoints.pool(points))
-        report(points[0].part.stop, most)
-    p_values = correct_for_all(np.array([means[:, 0] for means in resampling.average()]))
-    return tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))
+    distances, resampled = comparison.conclude(), np.array([means[:, 0] for means in resampling.average()])
+    return distances[0, 1], distances[pairs[-1]], classes.conclude(), resampled
 
 
 def _report_stage(report: Report, number: int) -> Report:

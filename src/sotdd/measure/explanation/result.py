@@ -6,19 +6,19 @@ import math
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import check_choice, check_count
 from sotdd.basics.display import make_frame, picture
 from sotdd.basics.text import json_label, json_number
 from sotdd.basics.verdict import Verdict
 from sotdd.compute.distance import Distance
 from sotdd.measure.changes import Changes
-from sotdd.measure.explanation.classes import ClassComparison, ClassLine, Pair, find_same_names
+from sotdd.measure.explanation.classes import ClassComparison
+from sotdd.measure.explanation.matching import Matching, Pair, find_same_names
 from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_explanation
 from sotdd.measure.statistics import LEVEL, TwoSampleTest
 
@@ -81,6 +81,45 @@ class Parts:
         return 1.0 - high, 1.0 - low
 
 
+@dataclass(frozen=True)
+class ClassLine:
+    """One class of a side.
+
+    Attributes
+    ----------
+    label, n_points
+        Its name and its size.
+    match
+        The class of the other side that it is matched with, one to one; None where no class is left for it.
+    nearest, distance, stderr
+        The nearest class of the other side once the common shift is taken out; how far it is, shift and all.
+    share, share_by_chance
+        The share of W_p^p that its points carry, and what of that noise alone would give.
+    counterpart, moved
+        Its match, if that is the same class; and whether the two differ beyond noise.
+    lost
+        Whether it has no counterpart and that is no chance: a class of so few points may well be absent from a sample.
+    """
+
+    label: Hashable
+    n_points: int
+    match: Hashable | None
+    nearest: Hashable
+    distance: float
+    stderr: float
+    share: float
+    share_by_chance: float
+    counterpart: Hashable | None
+    moved: bool
+    lost: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        labels = {"label": self.label, "match": self.match, "nearest": self.nearest, "counterpart": self.counterpart}
+        named = {name: None if label is None else json_label(label) for name, label in labels.items()}
+        return {**asdict(self), **named, "stderr": json_number(self.stderr)}
+
+
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """Why two datasets are as far apart as they are; what `explain` returns.
@@ -97,12 +136,9 @@ class Explanation:
         How far apart they are when labels are forgotten and each dataset becomes a single class, through
         the same projections and by the same estimator, with a noise floor of its own.
     by_class
-        What the projections say of the classes: their distances, how far apart the classes of
-        one dataset are, what optimal transport moves between them, and what chance makes of their sizes.
-    pairs
-        Rows and columns of the classes that belong together, one to one; the larger dataset has classes left over.
-    p_values
-        Of those pairs, and of classes of one name, how likely chance alone puts them this far apart.
+        What the projections say of the classes: their distances, and what optimal transport moves between them.
+    matching
+        Which classes belong together, one to one, and how likely chance alone puts them this far apart.
     resampled
         (2, S) W_p^p between random halves of the points of each, with labels and without, through the first
         projections: how both vary together from sample to sample.
@@ -127,8 +163,7 @@ class Explanation:
     distance: Distance
     unlabelled: Distance
     by_class: ClassComparison
-    pairs: tuple[Pair, ...]
-    p_values: dict[Pair, float]
+    matching: Matching
     resampled: NDArray[np.float64]
 
     # ------------------------------------------------------------------ features and labels
@@ -166,33 +201,16 @@ class Explanation:
         """The labels of the one and of the other, in the order of rows and columns."""
         return self.distance.classes
 
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Rows and columns of the classes that are matched, one to one; the larger dataset has classes left over."""
+        return self.matching.pairs
+
     @cached_property
     def counterparts(self) -> dict[int, int]:
-        """Classes that correspond, row by column: matched, and within noise or nearer than any class of their own."""
-        of_first, of_second = self.by_class.own_excess
-        apart = self.by_class.excess
-        return {i: j for i, j in self.pairs if not self._differ((i, j)) or apart[i, j] < min(of_first[i], of_second[j])}
-
-    @cached_property
-    def absent_by_chance(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Of either side, the classes that chance may leave without a counterpart.
-
-        Their name is on the other side too, and the two do not differ beyond noise; or it is not, and they are small.
-        If the datasets are samples of one source, all k points of a class are among the n of one of them with a chance
-        of C(n, k) / C(n + m, k): of all classes, any is called lost no more often than the level says.
-        """
-        sizes = self.by_class.sizes
-        first, second = (int(counts.sum()) for counts in sizes)
-        n_classes = len(set(self.classes[0]) | set(self.classes[1]))
-        alike = [pair for pair in find_same_names(self.classes) if not self._differ(pair)]
-        found = []
-        for side, size in enumerate((first, second)):
-            others = set(self.classes[1 - side])
-            chances = np.exp(_log_ways(size, sizes[side]) - _log_ways(first + second, sizes[side])) * n_classes
-            named = zip(self.classes[side], chances.tolist(), strict=True)
-            small = (i for i, (label, chance) in enumerate(named) if label not in others and chance > LEVEL)
-            found.append(frozenset([*small, *(pair[side] for pair in alike)]))
-        return found[0], found[1]
+        """Matched classes, row by column, that are the same: within noise, or nearer than other classes are."""
+        apart, (first, second) = self.matching.apart, self.matching.reach
+        return {i: j for i, j in self.pairs if not self._differ((i, j)) or apart[i, j] < min(first[i], second[j])}
 
     @cached_property
     def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]:
@@ -208,31 +226,43 @@ class Explanation:
                 pairs.append((first[i], second[j]))
         return tuple(pairs)
 
+    @property
+    def p_values(self) -> dict[Pair, float]:
+        """Of matched classes, and of classes of one name, how likely chance alone puts them this far apart."""
+        return self.matching.p_values
+
     def _differ(self, pair: Pair) -> bool:
         """Whether two classes are farther apart than chance puts samples of one class."""
         return self.p_values[pair] <= LEVEL
 
+    def _find_small(self, side: int) -> NDArray[np.bool_]:
+        """Which classes of one side a sample may lack by chance.
+
+        If the datasets are samples of one source, all k points of a class are among the n of n + m points with a
+        chance below (n / (n + m))^k: of all classes, any is called lost no more often than the level says.
+        """
+        n_points, n_classes = self.distance.n_points, len(set().union(*self.classes))
+        chances = (n_points[side] / sum(n_points)) ** self.by_class.sizes[side].astype(float)
+        return np.asarray(n_classes * chances > LEVEL)
+
     def lines(self, side: int) -> list[ClassLine]:
         """One line per class of one side, 0 or 1, the largest share first."""
         known, noise, whole = self.by_class, self.distance.noise, self.distance.value**self.distance.p
-        distances, stderr, excess = known.distances, known.stderr, known.excess
-        pairs = {i: (i, j) for i, j in self.counterparts.items()}
-        if side == 1:
-            distances, stderr, excess = distances.T, stderr.T, excess.T
-            pairs = {j: (i, j) for i, j in self.counterparts.items()}
+        turn = np.transpose if side else np.asarray
+        distances, stderr, apart = turn(known.distances), turn(known.stderr), turn(self.matching.apart)
+        pairs = {pair[side]: pair for pair in self.pairs}
         floor = min(noise.power / whole, 1.0) if noise is not None and whole > 0 else 0.0
         sizes, shares, others = known.sizes[side], known.shares[side], self.classes[1 - side]
         by_chance = floor * sizes / sizes.sum()  # the noise floor, by the sizes of classes
-        by_chance_absent, partners = self.absent_by_chance[side], self.absent_by_chance[1 - side]
-        lines = []
-        for i, (label, j) in enumerate(zip(self.classes[side], excess.argmin(axis=1).tolist(), strict=True)):
-            counterpart = others[pairs[i][1 - side]] if i in pairs else None
-            told = i in pairs and not (i in by_chance_absent and pairs[i][1 - side] in partners)
+        small, elsewhere, lines = self._find_small(side), set(others), []
+        for i, (label, j) in enumerate(zip(self.classes[side], apart.argmin(axis=1).tolist(), strict=True)):
+            match = others[pairs[i][1 - side]] if i in pairs else None
+            found = i in pairs and pairs[i][0] in self.counterparts
             lines.append(
                 ClassLine(
-                    label, int(sizes[i]), others[j], float(distances[i, j]), float(stderr[i, j]), float(shares[i]),
-                    float(by_chance[i]), counterpart, told and self._differ(pairs[i]),
-                    i not in pairs and i not in by_chance_absent,
+                    label, int(sizes[i]), match, others[j], float(distances[i, j]), float(stderr[i, j]),
+                    float(shares[i]), float(by_chance[i]), match if found else None,
+                    found and self._differ(pairs[i]), not found and (label in elsewhere or not small[i]),
                 )
             )  # fmt: skip
         return sorted(lines, key=lambda line: -line.share)
@@ -251,8 +281,10 @@ class Explanation:
         """Draw the class distances as a heat map; returns matplotlib's axes."""
         return picture("explanation")(self, ax)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A frame of pandas with a row for every class of either dataset; ``by_feature`` has one of features."""
+    def to_pandas(self, of: Literal["classes", "columns"] = "classes") -> pd.DataFrame:
+        """A frame of pandas with a row for every class of either dataset, or for every column that was compared."""
+        if check_choice(of, "of", ("classes", "columns")) == "columns":
+            return self.by_feature.to_pandas()
         rows = [{"dataset": self.names[side], **asdict(line)} for side in (0, 1) for line in self.lines(side)]
         return make_frame(rows)
 
@@ -277,12 +309,6 @@ class Explanation:
             "classes": [[line.to_dict() for line in self.lines(side)] for side in (0, 1)],
             "renamed": [[json_label(one), json_label(other)] for one, other in self.renamed],
         }
-
-
-def _log_ways(size: int, taken: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Logarithms of in how many ways some of so many points can be taken one after another."""
-    ways: NDArray[np.float64] = gammaln(size + 1) - gammaln(size - taken + 1)
-    return ways
 
 
 def _excess(distance: Distance) -> float:

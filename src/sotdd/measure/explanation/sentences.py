@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from sotdd.basics.text import align_rows, join_names, say_count, show, with_error
 
 if TYPE_CHECKING:
-    from sotdd.measure.explanation.classes import ClassLine
-    from sotdd.measure.explanation.result import Explanation
+    from sotdd.measure.explanation.result import ClassLine, Explanation
 
 # Classes and columns that are shown unless a number is asked for.
 MOST_SHOWN = 12
+
 
 _WITHIN = "the distance by itself is within its noise: two samples of one source are often as far apart"
 
@@ -22,7 +22,16 @@ def describe_explanation(why: Explanation, limit: int | None) -> str:
     blocks = ["\n".join(filter(None, [*first, say_parts(why), *say_changes(why)])), _list_changes(why, limit)]
     for side in (0, 1):
         one, other = show(why.names[side]), show(why.names[1 - side])
-        header = f"class of {one}", "points", "share", "by chance", f"nearest in {other}", "distance", "counterpart"
+        header = (
+            f"class of {one}",
+            "points",
+            "share",
+            "by chance",
+            f"nearest in {other}",
+            "distance",
+            "match",
+            "counterpart",
+        )
         lines = why.lines(side)
         table = align_rows([header, *(list_cells(line) for line in lines[:limit])], to_the_right=(1, 2, 3))
         left = len(lines) - len(table) + 1
@@ -56,8 +65,6 @@ def say_parts(why: Explanation) -> str:
     if why.within_noise or not parts.whole_beyond:
         return "" if why.within_noise else _WITHIN
     features, labels = _share(parts.features, parts.features_interval), _share(parts.labels, parts.labels_interval)
-    if parts.labels < 0:
-        return "all of what is beyond noise is features; labels add nothing to it"
     if not parts.labels_beyond:
         return f"of what is beyond noise, features are {features}; labels add nothing beyond noise"
     if not parts.features_beyond:
@@ -66,7 +73,7 @@ def say_parts(why: Explanation) -> str:
 
 
 def _share(share: float, interval: tuple[float, float]) -> str:
-    low, high = (min(max(end, 0.0), 1.0) for end in interval)
+    share, low, high = (min(max(end, 0.0), 1.0) for end in (share, *interval))
     return f"{share:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{share:.0%} ({low:.0%} to {high:.0%})"
 
 
@@ -82,21 +89,31 @@ def list_cells(line: ClassLine) -> tuple[str, ...]:
         f"{line.share_by_chance:.0%}",
         show(line.nearest),
         with_error(line.distance, line.stderr),
-        "none" if line.lost else "none by chance" if line.counterpart is None else "moved" if line.moved else "yes",
+        "–" if line.match is None else show(line.match),
+        _say_counterpart(line),
     )
 
 
+def _say_counterpart(line: ClassLine) -> str:
+    """Whether its match is the same class; whether one that is not moved far or was replaced, nobody can tell."""
+    if line.counterpart is not None:
+        return "moved" if line.moved else "yes"
+    if not line.lost:
+        return "none by chance"
+    return "none" if line.match is None else "moved or replaced"
+
+
 def say_lost_classes(why: Explanation, side: int) -> str:
-    """Which classes of one side have no counterpart; where only features differ, which have moved far."""
-    found = {line.label for line in why.lines(side) if line.lost}
-    lost = [label for label in why.classes[side] if label in found]
-    if lost and not why.parts.labels_beyond and set(lost) <= set(why.classes[1 - side]):
-        return f"moved farther than the classes are apart: {join_names(lost)}{_say_doubt(why)}" if side == 0 else ""
+    """Which classes of one side have no counterpart: those that moved far or were replaced, and those left over."""
+    lines = {line.label: line for line in why.lines(side)}
+    lost = [lines[label] for label in why.classes[side] if lines[label].lost]
     if not lost:
-        absent = sum(line.counterpart is None for line in why.lines(side))
+        absent = sum(line.counterpart is None for line in lines.values())
         but = f", but for {say_count(absent, 'class', 'classes')} that chance may leave without one" if absent else ""
         return f"every class of {show(why.names[side])} has a counterpart{but}"
-    return f"without a counterpart in {show(why.names[1 - side])}: {join_names(lost)}{_say_doubt(why)}"
+    changed, missing = ([line.label for line in lost if (line.match is None) is none] for none in (False, True))
+    found = {"moved or replaced": changed, f"without a counterpart in {show(why.names[1 - side])}": missing}
+    return "; ".join(f"{what}: {join_names(some)}" for what, some in found.items() if some) + _say_doubt(why)
 
 
 def _say_doubt(why: Explanation) -> str:

@@ -137,7 +137,7 @@ def test_permutations_are_those_of_a_slow_count(rng):
     """Against all sums taken one by one, with ties and a mark that few rows have."""
     columns = np.column_stack([rng.normal(size=30), rng.integers(0, 3, 30), rng.random(30) < 0.1])
     scores = [score for column in columns.T for score in score_numbers(column, np.ones(30, bool)).values()]
-    plan = Plan.of_points((0, 1), np.arange(30), 20, 100, 0, (1.0,))
+    plan = Plan((0, 1), np.zeros(30, np.int64), (20, 10), 100, 0, (1.0,))
     members = replace(plan, actual=True).mark_all(range(100)) == 1
     assert members[0].tolist() == [False] * 20 + [True] * 10
     assert set(members.sum(axis=1)) == {10}

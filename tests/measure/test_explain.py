@@ -10,7 +10,6 @@ import threadpoolctl
 import reference
 import sotdd
 from laws import Medians
-from sotdd.measure.explanation import classes
 
 
 def blobs(rng, n, centres, labels):
@@ -27,7 +26,6 @@ def slow(a, b, draws, p, weights=None):
     common = math.lcm(len(a[0]), len(b[0]))
     counts = np.ones(len(draws["theta"])) if weights is None else weights
     between = np.zeros((len(labels[0]), len(labels[1])))
-    within = [np.zeros((len(side), len(side))) for side in labels]
     mass, costs = np.zeros_like(between), np.zeros_like(between)
     for l, weight in enumerate(counts / len(counts)):  # noqa: E741
         drawn = draws["theta"][l], draws["psi"][l], draws["orders"][l]
@@ -39,10 +37,6 @@ def slow(a, b, draws, p, weights=None):
         for i, x in enumerate(parts[0]):
             for j, y in enumerate(parts[1]):
                 between[i, j] += weight * reference.wasserstein(x, y, p)
-        for side, matrix in zip(parts, within, strict=True):
-            for i, x in enumerate(side):
-                for j, y in enumerate(side):
-                    matrix[i, j] += weight * reference.wasserstein(x, y, p)
         long = []
         for values, data in zip(seen, (a, b), strict=True):
             order = np.argsort(values)
@@ -52,9 +46,7 @@ def slow(a, b, draws, p, weights=None):
             place = labels[0].index(c), labels[1].index(d)
             mass[place] += weight / common / np.mean(counts)
             costs[place] += weight * abs(x - y) ** p / common
-    for matrix in within:
-        np.fill_diagonal(matrix, np.inf)
-    return between ** (1 / p), [matrix.min(axis=1) ** (1 / p) for matrix in within], mass, costs
+    return between ** (1 / p), mass, costs
 
 
 @pytest.mark.parametrize(("p", "m"), [(1, 24), (1, 30), (2, 24), (2.5, 30)])
@@ -63,10 +55,8 @@ def test_everything_is_what_the_definition_says(rng, p, m):
     b = rng.normal(0.5, 1, size=(m, 3)), rng.permutation(np.repeat([3, 7], m // 2))
     draws = reference.draw(rng, 20, 3)
     why = sotdd.explain(a, b, p=p, projections=sotdd.Projections.from_arrays(**draws))
-    between, separation, mass, costs = slow(a, b, draws, p)
+    between, mass, costs = slow(a, b, draws, p)
     np.testing.assert_allclose(why.by_class.distances, between, rtol=1e-5)
-    for side in (0, 1):
-        np.testing.assert_allclose(why.by_class.within[side].min(axis=1), separation[side], rtol=1e-5)
     np.testing.assert_allclose(why.by_class.coupling, mass, atol=1e-9)
     np.testing.assert_allclose(why.by_class.costs * why.distance.value**p, costs, rtol=1e-4)
     assert why.by_class.distances.shape == why.by_class.stderr.shape == (3, 2)
@@ -87,10 +77,8 @@ def test_projections_that_lean_count_by_their_weights(rng, p):
     psi = np.stack([block.terms.weights, np.where(squared != 0, 2 * squared, straight)], axis=1)
     draws = {"theta": block.features.theta.astype(float), "psi": psi, "orders": order}
     why = sotdd.explain(a, b, p=p, projections=tilted, estimator="plain")
-    between, separation, mass, costs = slow(a, b, draws, p, block.importance)
+    between, mass, costs = slow(a, b, draws, p, block.importance)
     np.testing.assert_allclose(why.by_class.distances, between, rtol=1e-4)
-    for found, expected in zip(why.by_class.within, separation, strict=True):
-        np.testing.assert_allclose(found.min(axis=1), expected, rtol=1e-4)
     np.testing.assert_allclose(why.by_class.coupling, mass, atol=1e-6)
     np.testing.assert_allclose(why.by_class.costs * why.distance.value**p, costs, rtol=1e-3)
     assert costs.sum() == pytest.approx(why.distance.value**p, rel=1e-4)
@@ -153,7 +141,6 @@ def test_chunks_and_threads_do_not_matter(rng, centres, monkeypatch):
     a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, list("abcd"))
     whole = sotdd.explain(a, b, n_projections=300)
     monkeypatch.setattr("sotdd.compute.cpu.loaded._TILES", 1)
-    monkeypatch.setattr(classes, "_ORDER_VALUES", 2000)
     with threadpoolctl.threadpool_limits(1):
         parts = sotdd.explain(a, b, n_projections=300)
     np.testing.assert_array_equal(whole.by_class.distances, parts.by_class.distances)

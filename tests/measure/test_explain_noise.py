@@ -12,7 +12,7 @@ import sotdd
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.resampling import Plan, Resampling
 from sotdd.compute.slices import ProjectedPoints, project_datasets
-from sotdd.measure.explanation import classes
+from sotdd.measure.explanation import matching
 
 
 def blobs(rng, n, centres, labels):
@@ -112,16 +112,15 @@ def test_only_features_or_only_labels(rng, centres):
     assert features.features == 1
 
 
-def test_costs_of_plans_are_what_the_definition_says(rng):
-    """Classes by features, and halves of all points with labels and without, in float64 and one by one."""
+def test_costs_of_half_samples_are_what_the_definition_says(rng):
+    """With labels and without, in float64 and one by one."""
     a = rng.normal(size=(24, 3)), rng.permutation(np.repeat(["x", "y", "z"], 8))
     b = rng.normal(0.5, 1, size=(30, 3)), rng.permutation(np.repeat(["x", "w"], 15))
     draws = reference.draw(rng, 40, 3)
     projections = sotdd.Projections.from_arrays(**draws)
     data = [sotdd.LabelledData.of(side) for side in (a, b)]
     halves = Plan.of_half_samples(data, (0, 1), 3, 5, (2.0,))
-    plans = [*classes.plan_pairs(data, [(1, 0)], 2, 0, 2.0), halves]
-    plans += [replace(halves, codes=np.zeros_like(halves.codes))]
+    plans = [halves, replace(halves, codes=np.zeros_like(halves.codes))]
     with CpuEngine() as engine:
         resampling = Resampling(plans)
         for points in project_datasets(data, projections, engine):
@@ -131,34 +130,53 @@ def test_costs_of_plans_are_what_the_definition_says(rng):
     for plan, costs in zip(plans, found, strict=True):
         for number, cost in enumerate(costs):
             sides = [side.index for side in plan.draw(number)]
-            sides = sides if plan.index is None else [plan.index[side] for side in sides]
-            named = labels if plan is halves else np.zeros(len(labels))
-            total = 0.0
+            named, total = labels if plan is halves else np.zeros(len(labels)), 0.0
             for theta, psi, orders in zip(draws["theta"], draws["psi"], draws["orders"], strict=True):
-                if not plan.labels:
-                    seen = [points[side] @ theta for side in sides]
-                else:
-                    drawn = theta, psi, orders
-                    seen = [reference.data_point_projections(points[side], named[side], *drawn) for side in sides]
+                drawn = theta, psi, orders
+                seen = [reference.data_point_projections(points[side], named[side], *drawn) for side in sides]
                 total += reference.wasserstein(*seen, 2) / 40
             assert cost == pytest.approx(total, rel=1e-4)
 
 
-def test_the_floor_of_a_class_is_what_samples_of_it_give():
-    """Brought from halves to the sizes at hand, over many samples of one class."""
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_costs_of_pairs_are_what_the_definition_says(rng, p):
+    """The data first, against a float64 reading; splits keep the sizes and, but for one, whole groups together."""
+    rows = rng.normal(size=(7, 40)).astype(np.float32)
+    rows[:, 20:] += 1
+    pairs = [(np.arange(12), np.arange(20, 28)), (np.arange(12, 20), np.arange(28, 40))]
+    with CpuEngine() as engine:
+        costs = matching.split_pairs(rows, pairs, None, p, rng, engine.workers)
+        by_group = matching.split_pairs(rows, pairs, np.arange(40) // 40, p, rng, engine.workers)
+    for (one, other), found in zip(pairs, costs, strict=True):
+        expected = [reference.wasserstein(row[one].astype(float), row[other].astype(float), p) for row in rows]
+        assert found[0] == pytest.approx(np.mean(expected), rel=1e-5)
+        assert found[0] > found[1:].max()
+    np.testing.assert_allclose(by_group, np.repeat(by_group[:, :1], by_group.shape[1], axis=1))  # nothing to permute
+
+
+def test_the_noise_of_classes_is_what_samples_of_them_give():
     rng = np.random.default_rng(4)
-    pairs = [(rng.normal(size=(30, 3)), rng.normal(size=(80, 3))) for _ in range(40)]
-    through = sotdd.Projections.fit(list(pairs[0]), n_projections=64)
-    found = [sotdd.explain(*pair, projections=through).by_class for pair in pairs]
-    expected = np.mean([one.distances**2 for one in found])
-    assert np.mean([one.floors for one in found]) == pytest.approx(expected, rel=0.15)
+    members = [np.arange(30), np.arange(30, 110)]
+    known = [matching.summarise_classes(rng.normal(size=(64, 110)).astype(np.float32), members) for _ in range(200)]
+    squares = [np.sum((values[0] - values[1]) ** 2) / 64 for values, _, _ in known]
+    assert np.mean([noise.sum() for _, noise, _ in known]) == pytest.approx(np.mean(squares), rel=0.05)
+    jitter = np.mean([jitter for *_, jitter in known]) / (np.std(squares) / np.mean(squares))
+    assert 1 < jitter < 1.6  # deviations of classes vary less from projection to projection than means do
+
+
+def test_large_classes_are_sampled_and_small_ones_are_whole(rng):
+    data = sotdd.LabelledData.of((rng.normal(size=(1000, 2)), np.repeat(["a", "b", "c"], [600, 390, 10])))
+    some = matching.sample_classes(data, rng, 110)
+    assert some.classes == data.classes
+    assert some.counts.tolist() == [50, 50, 10]
+    assert matching.sample_classes(data, rng, 1000) is data
 
 
 def test_the_chance_of_any_is_right_for_all_together():
     rng = np.random.default_rng(3)
-    alarms = [classes.correct_for_all(rng.gamma(2, size=(10, 60))).min() <= 0.05 for _ in range(2000)]
+    alarms = [matching.correct_for_all(rng.gamma(2, size=(10, 60))).min() <= 0.05 for _ in range(2000)]
     assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
     costs = rng.gamma(2, size=(10, 60))
     costs[3, 0] = 60
-    assert np.flatnonzero(classes.correct_for_all(costs) <= 0.05).tolist() == [3]
-    assert classes.correct_for_all(np.ones((2, 20))).tolist() == [1, 1]
+    assert np.flatnonzero(matching.correct_for_all(costs) <= 0.05).tolist() == [3]
+    assert matching.correct_for_all(np.ones((2, 20))).tolist() == [1, 1]

@@ -6,6 +6,9 @@ Whether it names the right features is in `benchmarks.feature_causes`.
 from __future__ import annotations
 
 import argparse
+import time
+
+import numpy as np
 
 import sotdd
 from benchmarks.core import labelled, machine, turn_by_turn
@@ -24,6 +27,19 @@ def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 
     return f"| {d} features, {classes} classes | {explained / measured:.0f} × | {tested / explained:.0%} |"
 
 
+def many(classes: int, shift: float, points: int = 25, d: int = 16) -> str:
+    """Processor time of an explanation of many small classes, and of the test in it."""
+    rng = np.random.default_rng(0)
+    centres, y = 3 * rng.normal(size=(classes, d)), np.repeat(np.arange(classes), points)
+    a, b = ((centres[y] + rng.normal(size=(len(y), d)) + move, y) for move in (0.0, shift))
+    times = [time.process_time()]
+    for call in (sotdd.test, sotdd.explain):
+        call(a, b)
+        times.append(time.process_time())
+    tested, explained = np.diff(times)
+    return f"| {classes:,} | {'shifted' if shift else 'nothing'} | {explained:.1f} s | {tested:.1f} s |"
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -35,6 +51,10 @@ def main() -> None:
         print(ratio(classes, turns), flush=True)
     for d in (10, 100):
         print(ratio(10, turns, d=d), flush=True)
+    print("\n| classes of 25 points | what differs | processor time | of it for the test |\n|---|---|---|---|")
+    for classes in (200, 1000):
+        for shift in (0.0, 1.0):
+            print(many(classes, shift), flush=True)
 
 
 if __name__ == "__main__":

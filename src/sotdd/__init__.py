@@ -5,7 +5,7 @@
 >>> a = rng.normal(size=(200, 4)), rng.integers(3, size=200)
 >>> b = rng.normal(size=(300, 4)), rng.choice(["cat", "dog"], size=300)
 >>> sotdd.distance(a, b)
-0.09545 ± 0.00044 (s-OTDD, p=2, 1,000 projections)
+0.09570 ± 0.00044 (s-OTDD, p=2, 1,000 projections)
 """
 
 import lazy_loader

@@ -75,7 +75,7 @@ class Distance:
     >>> a, b = rng.normal(size=(500, 8)), rng.normal(1, 1, size=(400, 8))
     >>> r = sotdd.distance(a, b)
     >>> r
-    0.5848 ± 0.0023 (s-OTDD, p=2, 1,000 projections)
+    0.5823 ± 0.0023 (s-OTDD, p=2, 1,000 projections)
     >>> low, high = r.interval(0.95)
     >>> low < float(r) < high
     True

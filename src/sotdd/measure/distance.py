@@ -171,7 +171,7 @@ def distance(
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.1038 ± 0.0011 (s-OTDD, p=2, 1,000 projections)
     >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
-    0.10176 ± 0.00063, by itself within noise (95 % limit 0.149) (s-OTDD, p=2, 1,000 projections)
+    0.10176 ± 0.00063, by itself within noise (95 % limit 0.158) (s-OTDD, p=2, 1,000 projections)
     """
     sources = [(side.name if isinstance(side, LabelledData) else name, side) for name, side in (("a", a), ("b", b))]
     how = Measuring(

@@ -26,7 +26,8 @@ from sotdd.compute.comparison import compare
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import LabelledData
 from sotdd.projections import Polynomials, Tilted
-from sotdd.projections.directions import Directions, unit_rows
+from sotdd.projections.directions import unit_rows
+from sotdd.projections.maps import Directions
 from sotdd.projections.moments import CUT, moment_terms
 
 Pair = tuple[tuple[NDArray[np.generic], NDArray[np.generic]], tuple[NDArray[np.generic], NDArray[np.generic]]]

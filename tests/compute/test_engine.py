@@ -9,9 +9,6 @@ from itertools import pairwise as neighbours
 import numpy as np
 import pytest
 import threadpoolctl
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 import sotdd
 from sotdd import LabelledData
@@ -19,13 +16,11 @@ from sotdd.basics.threads import Workers, find_libraries
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.cpu.loaded import CpuData
-from sotdd.compute.cpu.rows import find_class_terms, sort_classes, sort_rows
 from sotdd.compute.engine import Engine, LoadedData
-from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.numpy_engine import NumpyData, NumpyEngine
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.compute.torch.loaded import TorchData
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.terms import Polynomials, find_class_terms
 
 
 def blas_threads():
@@ -85,29 +80,6 @@ def test_every_engine_has_the_verbs_of_the_protocol(protocol, own):
 
 
 # ------------------------------------------------------------------ kernels against NumPy
-
-
-@given(
-    hnp.arrays(
-        np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=40), elements=st.floats(width=32, allow_nan=False)
-    )
-)
-@settings(max_examples=100)
-def test_radix_sort(rows):
-    """Any floats there are: zeros of both signs, subnormals, infinities."""
-    ours = rows.copy()
-    for row in ours.view(np.int32):
-        kernels.sort(row, np.empty_like(row), np.empty((4, 2048), np.uint32))
-    np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
-
-
-@pytest.mark.parametrize("n", [1, 33, 1023, 1024, 70_000])
-def test_rows_are_sorted_whichever_way_their_length_takes(rng, n):
-    rows = rng.standard_cauchy(size=(3, n)).astype(np.float32).round(1)
-    for how in (sort_rows, lambda rows: sort_classes(rows, np.array([0, n]))):
-        ours = rows.copy()
-        how(ours)
-        np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
 
 
 @pytest.mark.parametrize("degree", [0, 1, 3, 4, 5, 11])

@@ -125,7 +125,7 @@ def test_any_label_law_and_any_law_of_directions(rng, pair):
 
 
 def test_long_rows_and_many_splits_at_once(rng):
-    """Rows that are sorted by digits, more splits than threads, and shares of rows where there are few splits."""
+    """Long rows, more splits than threads, and shares of rows where there are few splits."""
     a = rng.normal(size=(1100, 3)), rng.integers(4, size=1100)
     b = rng.normal(size=(1050, 3)), rng.integers(4, size=1050)
     drawn = reference.draw(rng, 9, 3)

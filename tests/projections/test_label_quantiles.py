@@ -9,10 +9,10 @@ import reference
 import sotdd
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.cpu.rows import find_class_terms, sort_classes
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.projections import Directions, Quantiles
+from sotdd.projections.terms import find_class_terms, sort_classes
 
 LAWS = {
     "moments": "moments",

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.memory import kept_property
 from sotdd.compute.estimators import FEWEST_FITTED, ControlVariates
-from sotdd.projections.directions import Hadamard, Sphere, Tilted
-from sotdd.projections.draws import ORDERS, Laws
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.draws import ORDERS
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
@@ -147,12 +145,11 @@ class Controlled(NamedTuple):
 
 def find_controlled(projections: Projections) -> Controlled:
     """What can be controlled of distances along these projections."""
-    laws = projections.source
-    if not isinstance(laws, Laws):
+    if not projections.is_sampled:
         return Controlled(labels=False, directions=False)
     # Terms along directions of their own do not follow from moments of features.
-    labels = laws.shared_directions and isinstance(projections.draw(0, 1).terms, Polynomials)
-    return Controlled(labels, isinstance(laws.directions, (Sphere, Hadamard, Tilted)))
+    labels = projections.n_directions == 1 and projections.draw(0, 1).terms.polynomial
+    return Controlled(labels, projections.uniform)
 
 
 class MomentAccumulator:

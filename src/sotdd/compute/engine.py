@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import OutOfRange, SotddError, require
+from sotdd.basics.errors import SotddError, require
 from sotdd.basics.threads import Workers
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.draws import Block
-from sotdd.projections.labels import Quantiles, Summaries
-from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
+from sotdd.projections.terms import LabelTerms, describe_overflow
 
 if TYPE_CHECKING:
     import torch
@@ -178,30 +177,11 @@ def _has_gpu() -> bool:
 LARGEST_TERM = 1e38
 
 
-def describe_overflow(name: str, projection: int) -> SotddError:
-    """Features that float32 products cannot hold."""
-    return OutOfRange(
-        f"features of dataset {name!r} are too large for float32 products (projection {projection:,} is not finite)",
-        use={"scale": "pooled"},
-    )
-
-
 def describe_bad_term(name: str, largest: float, terms: LabelTerms, line: int, projection: int) -> SotddError:
     """A label term that is not finite or too large, at ``line`` of ``terms``; ``largest`` is the largest |t|."""
-    if not np.isfinite(largest) or isinstance(terms, Quantiles):  # quantiles are means of values: these are at fault
+    if not np.isfinite(largest):
         return describe_overflow(name, projection)
-    if isinstance(terms, Summaries):
-        return SotddError(
-            f"the label law's summary of dataset {name!r} is not finite in projection {projection:,}: check its "
-            "summary function."
-        )
-    assert isinstance(terms, Polynomials)
-    order = int(terms.degrees[line])
-    return OutOfRange(
-        f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
-        f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
-        "moments=sotdd.projections.UniformOrders(4)."
-    )
+    return terms.describe_bad(name, largest, line, projection)
 
 
 def refuse_bad_terms(

@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 
 from sotdd.basics.threads import Workers
 from sotdd.compute.class_moments import EVEN, combine_classes
-from sotdd.compute.engine import Engine, describe_overflow, refuse_bad_terms
+from sotdd.compute.engine import Engine, refuse_bad_terms
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan, Side
 from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import ProjectedPoints, Slices
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, ORDERS, Block
-from sotdd.projections.labels import Quantiles, Summaries, summarise_class
-from sotdd.projections.moments import LabelTerms, Polynomials
+from sotdd.projections.maps import DirectionMap
 from sotdd.projections.recipe import Projections
-from sotdd.projections.turns import TurnedDirections
+from sotdd.projections.terms import LabelTerms, describe_overflow, find_class_terms
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -175,33 +173,31 @@ class NumpyData:
 
 
 @_quiet
-def project_points(x: Doubles, drawn: Drawn) -> Floats:
+def project_points(x: Doubles, drawn: DirectionMap) -> Floats:
     """FP_θ(x) (B, n) of points (n, d): θ·x, or whatever map was sampled."""
-    if not isinstance(drawn, (Directions, TurnedDirections)):
-        return np.asarray(drawn(x.astype(np.float32))).astype(np.float32)
-    t = drawn.theta.astype(np.float64) @ x.T
+    if drawn.matrix is None:
+        return drawn(x)
+    t = drawn.matrix.astype(np.float64) @ x.T
     return (t if drawn.clamp is None else np.clip(t, -drawn.clamp, drawn.clamp)).astype(np.float32)
 
 
 def class_terms(t: Floats, offsets: Indices, terms: LabelTerms) -> Doubles:
-    """Σ_i ψ⁽ⁱ⁺¹⁾ MTP_λ⁽ⁱ⁾,φ(q_c) (B, C) of every class c, from FP_φ(x) (B, n) class by class (equation 8)."""
-    return np.stack([class_term(t[:, first:last], terms) for first, last in pairwise(offsets.tolist())], axis=1)
+    """Σ_i ψ⁽ⁱ⁺¹⁾ MTP_λ⁽ⁱ⁾,φ(q_c) (B, C) of every class c, from FP_φ(x) (B, n) class by class (equation 8).
 
-
-def class_term(t: Floats, terms: LabelTerms) -> Doubles:
-    """The term (B,) of one class with projected points (B, m)."""
-    if isinstance(terms, Polynomials):  # Σ_i ψ⁽ⁱ⁺¹⁾ t^λ⁽ⁱ⁾ / λ⁽ⁱ⁾!, and its mean over the class
-        cut = np.clip(t, -terms.limit, terms.limit).astype(np.float64)
-        polynomial = np.zeros(cut.shape)
-        for column in terms.coefficients.T[::-1]:  # from the highest order (Horner)
-            polynomial = polynomial * cut + column[:, None]
-        return polynomial.mean(axis=1)  # type: ignore[no-any-return]
-    if isinstance(terms, Quantiles):  # means over K bins of equal probability: every point K times, then cut in K
-        levels = terms.coefficients.shape[1]
-        bins = np.repeat(np.sort(t, axis=1).astype(np.float64), levels, axis=1).reshape(len(t), levels, -1).mean(axis=2)
-        return np.einsum("bk,bk->b", bins, terms.coefficients)  # type: ignore[no-any-return]
-    assert isinstance(terms, Summaries)
-    return summarise_class(terms, t)
+    The sum over moments is one polynomial, whose mean over the class is its term; other laws may have other terms.
+    """
+    edges = list(pairwise(offsets.tolist()))
+    if terms.additive:
+        values = terms.evaluate(t)
+        return np.stack([values[:, first:last].mean(axis=1) for first, last in edges], axis=1)
+    if not terms.binned:
+        return find_class_terms(t, offsets, terms)
+    found, levels = np.empty((len(t), len(edges))), terms.coefficients.shape[1]
+    for number, (first, last) in enumerate(edges):  # means over equal bins: every point K times, then cut in K
+        members = np.sort(t[:, first:last], axis=1).astype(np.float64)
+        bins = np.repeat(members, levels, axis=1).reshape(len(t), levels, -1).mean(axis=2)
+        found[:, number] = np.einsum("bk,bk->b", bins, terms.coefficients)
+    return found
 
 
 def add_terms(t: Floats, terms: Doubles, offsets: Indices, weights: Doubles, edges: Indices) -> Floats:

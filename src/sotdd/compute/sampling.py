@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.threads import Workers
-from sotdd.projections.draws import BLOCK, ORDERS, Block, Laws
-from sotdd.projections.moments import Moments
+from sotdd.projections.draws import BLOCK, ORDERS, Block
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -46,13 +45,13 @@ class Sampler:
 
     def begin(self, part: slice) -> None:
         """Begin to sample some projections, those that follow on what was begun last."""
-        submit, laws, counted = self._workers.submit, self._projections.source, _kept.get(self._name(part))
+        submit, counted = self._workers.submit, _kept.get(self._name(part))
         further: list[Future[None]] = []
-        if self._more and counted is None and isinstance(laws, Laws):
+        if self._more and counted is None:
             counted = np.zeros((part.stop - part.start, ORDERS + 2, 1 + self._more))
             for start, stop in self._cut(part, _TOGETHER):
                 some = counted[start - part.start : stop - part.start]
-                further.append(submit(partial(laws.draw_further, start // BLOCK, some)))
+                further.append(submit(partial(self._projections.draw_further, start // BLOCK, some)))
         blocks = [submit(partial(self._projections.draw, start, stop)) for start, stop in self._cut(part, self._size)]
         self._begun.append((blocks, further, counted))
 
@@ -89,9 +88,7 @@ class Sampler:
 
     def _name(self, part: slice) -> Hashable:
         """What the further samples of some projections follow from; None where they are not kept."""
-        laws = self._projections.source
-        if not self._more or self._projections.n_projections > _FEW:
+        label_key = self._projections.label_key
+        if not self._more or label_key is None or self._projections.n_projections > _FEW:
             return None
-        if not isinstance(laws, Laws) or type(laws.label) is not Moments:
-            return None
-        return laws.label, laws.seed, laws.first_block, part.start, part.stop, self._more
+        return label_key, part.start, part.stop, self._more

@@ -26,8 +26,8 @@ from sotdd.basics.memory import kept_property
 from sotdd.compute.class_moments import LABEL_SAMPLES, find_controlled
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
-from sotdd.projections.moments import LabelTerms
 from sotdd.projections.recipe import Projections
+from sotdd.projections.terms import LabelTerms
 
 if TYPE_CHECKING:
     from sotdd.compute.engine import Engine, LoadedData, Rows, Values

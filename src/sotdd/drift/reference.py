@@ -38,7 +38,6 @@ from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LEVEL, LabelNames, TwoSampleTest
 from sotdd.projections.drawing import DRAWING as MANY
 from sotdd.projections.drawing import CallSettings, show_drawing
-from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.sketches.quantiles import QUANTILES, Levels
@@ -399,11 +398,11 @@ class DriftReference:
     def _refit(self, pair: Sequence[LabelledData], seed: int | None) -> tuple[Projections, list[LabelledData]]:
         """The projections of a test: the laws of the reference, its seed or another, and the scale of both together."""
         recipe = self.projections
-        if isinstance(recipe.source, Laws) and not self.is_fixed:
+        if recipe.seed is not None and not self.is_fixed:
             d, columns = same_features(pair), pair[0].columns or pair[1].columns
-            laws = replace(recipe.source, n_features=d, seed=recipe.source.seed if seed is None else seed)
             scaler = None if recipe.scaler is None else find_scaler(recipe.scaler.kind, pair, weigh_points=True)
-            recipe = Projections(d, recipe.n_projections, laws, scaler, columns)
+            chosen = recipe.seed if seed is None else seed
+            recipe = recipe.adapt(chosen, n_features=d, scaler=scaler, columns=columns)
         return recipe, [recipe.align(part) for part in pair]
 
     def _remark_on(self, batch: LabelledData) -> Remarks:

@@ -21,7 +21,6 @@ from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset
 from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
-from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
@@ -203,10 +202,9 @@ def _choose_stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
 
 def _draw_again(projections: Projections, count: int, step: int) -> Projections:
     """The projections of one step: the same laws, keyed by (seed, step)."""
-    laws = projections.source
-    assert isinstance(laws, Laws)  # as `Drawing.fit` makes them
-    key = sequence(laws.seed, Stream.FLOW_STEPS, step).generate_state(1, np.uint64)[0]
-    return replace(projections, n_projections=count, source=replace(laws, seed=int(key)))
+    assert projections.seed is not None  # as `Drawing.fit` makes them
+    key = sequence(projections.seed, Stream.FLOW_STEPS, step).generate_state(1, np.uint64)[0]
+    return projections.adapt(int(key), n_projections=count)
 
 
 def label_array(classes: Sequence[Hashable]) -> NDArray[Any]:

@@ -17,12 +17,9 @@ from sotdd.basics.checks import check_order, describe
 from sotdd.basics.errors import SotddError, require
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.inputs.labels import Labels as NumberedLabels
-from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import TurnedDirections
 
 require("torch", "sotdd.gradients.sotdd_loss", "'sotdd[torch]'")
 
@@ -213,32 +210,21 @@ def _average_costs(sides: tuple[Tensor, Tensor, Tensor, Tensor], projections: Pr
 def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     """Sorted data point projections (B, n): weight × t + the expected term of the point's class."""
     terms = block.terms
-    if not isinstance(terms, Polynomials):
-        raise SotddError(f"the label law draws {type(terms).__name__}, not polynomials", use={"label_law": "moments"})
-    projected = [_project(points, drawn) for drawn in block.directions]
+    if not terms.differentiable:
+        raise SotddError(
+            f"the label law draws {type(terms).__name__}, which have no gradient", use={"label_law": "moments"}
+        )
+    if not all(drawn.differentiable for drawn in block.directions):
+        raise SotddError(
+            "the law of directions draws point maps without project_tensor, so there is no gradient: write it."
+        )
+    projected = [drawn.project_tensor(points) for drawn in block.directions]
     values, of_labels = projected[0], projected[-1]  # (B, n)
     totals = members.sum(0)  # (C,)
     shares = members / totals.where(totals > 0, 1)  # (n, C): of each class, what each point is; none of an empty one
-    class_terms = _evaluate(of_labels.clamp(-terms.limit, terms.limit), terms.coefficients) @ shares  # (B, C)
-    rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
+    class_terms: Tensor = terms.evaluate_tensor(of_labels) @ shares  # (B, C)
+    rows: Tensor = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values
-
-
-def _project(points: Tensor, drawn: Drawn) -> Tensor:
-    """Feature projections (B, n) of points (n, d)."""
-    if not isinstance(drawn, (Directions, TurnedDirections)):
-        raise SotddError("the law of directions draws point maps, which have no gradient: expected linear directions.")
-    values = _like(drawn.theta, points) @ points.T
-    return values if drawn.clamp is None else values.clamp(-drawn.clamp, drawn.clamp)
-
-
-def _evaluate(values: Tensor, coefficients: NDArray[np.float64]) -> Tensor:
-    """The polynomial of each row at its values (B, n), by Horner's rule."""
-    columns = _like(coefficients, values).unsqueeze(2).unbind(1)  # from the lowest order, (B, 1) each
-    result = columns[-1].expand_as(values)
-    for column in reversed(columns[:-1]):
-        result = column.addcmul(result, values)
-    return result
 
 
 def _transport(a: Tensor, b: Tensor, p: float, overlaps: Overlaps | None) -> Tensor:

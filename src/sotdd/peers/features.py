@@ -28,8 +28,8 @@ from sotdd.peers.points import (
 )
 from sotdd.projections.directions import Law
 from sotdd.projections.drawing import Drawing
-from sotdd.projections.moments import Polynomials
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
+from sotdd.projections.terms import Polynomials
 
 
 @peer

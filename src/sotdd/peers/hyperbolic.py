@@ -15,8 +15,9 @@ from sotdd.inputs.data import LabelledData
 from sotdd.peers.features import slice_pairs
 from sotdd.peers.label_distances import find_distinct, measure_labels
 from sotdd.peers.points import Distances, Doubles, Pairs, PointSets, peer
-from sotdd.projections.directions import PointMap, unit_rows
+from sotdd.projections.directions import unit_rows
 from sotdd.projections.drawing import Drawing
+from sotdd.projections.maps import PointMap
 from sotdd.projections.scaler import Scale
 
 # Of the hyperbolic space that labels are placed in.

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_choice, check_count, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.projections.directions import Directions, Law
+from sotdd.projections.directions import Law
+from sotdd.projections.maps import Directions
 
 Pair: TypeAlias = tuple[int, int]
 

@@ -6,18 +6,19 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_limit
+from sotdd.basics.checks import as_array
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.text import say_count
 from sotdd.basics.threads import serial_blas
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
+from sotdd.projections.maps import DirectionMap, Directions, PointMap
 from sotdd.projections.turns import FEWEST_FEATURES, Stretch, Turn, TurnedDirections, draw_turn
 
 if TYPE_CHECKING:
@@ -35,37 +36,6 @@ _FEWEST = 8
 # How many principal directions, and how far each is stretched per share of the variance that it carries.
 _DIRECTIONS = 6
 _STRETCH = 10.0
-
-
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """Drawn directions: a point x becomes ``theta @ x``, cut to ±clamp where one is set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sotdd.projections import Directions
-    >>> Directions(np.eye(3)).theta.shape
-    (3, 3)
-    """
-
-    theta: NDArray[np.floating]  # (B, d)
-    clamp: float | None = None
-    importance: NDArray[np.float64] | None = None  # (B,) what each counts by, where they are not drawn alike
-
-    def part(self, rows: slice) -> Directions:
-        """Some consecutive projections."""
-        return Directions(self.theta[rows], self.clamp, None if self.importance is None else self.importance[rows])
-
-
-class PointMap(Protocol):
-    """A drawn projection that is not linear: maps points (m, d) to values (B, m)."""
-
-    def __call__(self, points: NDArray[np.float32], /) -> NDArray[np.floating]:
-        """Project a block of scaled points."""
-
-
-Drawn: TypeAlias = Directions | TurnedDirections | PointMap
 
 
 class DirectionLaw(Protocol):
@@ -97,7 +67,7 @@ class DirectionLaw(Protocol):
     def describe(self) -> Mapping[str, object]:
         """Name the law and all its settings in JSON values: they become part of the fingerprint."""
 
-    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Drawn:
+    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> DirectionMap | PointMap:
         """Draw that many projections of points with that many features."""
 
 
@@ -150,6 +120,8 @@ class Sphere(Law, name="sphere"):
     True
     """
 
+    uniform: ClassVar[bool] = True
+
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Draw Gaussian vectors and bring them to length one."""
         return Directions(unit_rows(rng.standard_normal((n_projections, n_features))))
@@ -174,6 +146,8 @@ class Hadamard(Law, name="hadamard"):
     >>> abs(fast.value - usual.value) < 4 * (fast.stderr + usual.stderr)
     True
     """
+
+    uniform: ClassVar[bool] = True
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> TurnedDirections | Directions:
         """Draw as many turns as it takes."""
@@ -251,6 +225,8 @@ class Tilted:
     basis: NDArray[np.float64]
     stretch: NDArray[np.float64]
     structured: bool = False
+
+    uniform: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the shapes."""
@@ -335,52 +311,6 @@ def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale every row to length one, in place."""
     vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     return vectors
-
-
-def check_directions(drawn: object, law: DirectionLaw, n_projections: int, n_features: int) -> Drawn:
-    """Hold a law, perhaps a user's own, to what it promised; directions come back in float32, as products take them."""
-    if isinstance(drawn, TurnedDirections):
-        return drawn
-    name = f"the direction law {type(law).__name__}"
-    if isinstance(drawn, Directions):
-        theta = _check_numbers(drawn.theta, "directions", name, (n_projections, n_features))
-        weights = drawn.importance
-        importance = None if weights is None else _check_numbers(weights, "importance", name, (n_projections,))
-        return Directions(theta.astype(np.float32), check_limit(drawn.clamp, "clamp"), importance)
-    if callable(drawn):
-        return _check_map(drawn, name, n_projections)
-    raise SotddError(
-        f"{name} drew a {type(drawn).__name__}: expected Directions, or a callable that maps points to values."
-    )
-
-
-def _check_numbers(values: object, what: str, law: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return an array of real and finite numbers of this shape, or refuse."""
-    numbers = as_array(values, what)
-    if numbers.shape != shape or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
-        raise SotddError(
-            f"{law} gave {what} of shape {numbers.shape} and dtype {numbers.dtype}: expected finite numbers of shape "
-            f"{shape}, one row per projection."
-        )
-    return numbers
-
-
-def _check_map(drawn: PointMap, law: str, n_projections: int) -> PointMap:
-    """A law's map of points, held to the shape that it promised."""
-
-    def project(points: NDArray[np.float32]) -> NDArray[np.floating]:
-        shown = points.view()
-        shown.flags.writeable = False  # they may be the caller's own
-        values = np.asarray(drawn(shown))
-        expected = (n_projections, len(points))
-        if values.shape != expected or values.dtype.kind not in "iuf":
-            raise SotddError(
-                f"{law} mapped {say_count(len(points), 'point')} to {values.dtype} of shape {values.shape}: "
-                f"expected real numbers of shape {expected}, one row per projection."
-            )
-        return values
-
-    return project
 
 
 # ------------------------------------------------------------------ the principal directions of data

@@ -15,19 +15,11 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.threads import serial_blas
-from sotdd.projections.directions import (
-    DirectionLaw,
-    Directions,
-    Drawn,
-    Hadamard,
-    PointMap,
-    Sphere,
-    Tilted,
-    check_directions,
-    unit_rows,
-)
+from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted, unit_rows
 from sotdd.projections.labels import LabelLaw
-from sotdd.projections.moments import LabelTerms, Moments, Polynomials, draw_numbers, make_terms, moment_terms
+from sotdd.projections.maps import DirectionMap, Directions, check_directions, join_maps
+from sotdd.projections.moments import Moments, draw_numbers, make_terms, moment_terms
+from sotdd.projections.terms import LabelTerms, Polynomials
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -59,7 +51,7 @@ class Block:
         of the label law; None where none were asked for.
     """
 
-    directions: tuple[Drawn, ...]
+    directions: tuple[DirectionMap, ...]
     terms: LabelTerms
     draws: NDArray[np.float64] | None = None
 
@@ -68,14 +60,14 @@ class Block:
         return len(self.terms.weights)
 
     @property
-    def features(self) -> Drawn:
+    def features(self) -> DirectionMap:
         """How features are projected."""
         return self.directions[0]
 
     @property
     def importance(self) -> NDArray[np.float64]:
         """(B,) what each projection counts by in a mean; one, unless directions are drawn otherwise."""
-        importance = getattr(self.features, "importance", None)
+        importance = self.features.importance
         return np.ones(len(self)) if importance is None else importance
 
     @property
@@ -86,15 +78,14 @@ class Block:
     def freeze(self) -> None:
         """Make directions read-only, in place: they are kept, and handed out again and again."""
         for drawn in self.directions:
-            if isinstance(drawn, Directions):
-                drawn.theta.flags.writeable = False
+            drawn.freeze()
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""
         if rows.indices(len(self))[:2] == (0, len(self)):
             return self
         draws = None if self.draws is None else self.draws[rows]
-        return Block(tuple(_part(drawn, rows) for drawn in self.directions), self.terms.part(rows), draws)
+        return Block(tuple(drawn.part(rows) for drawn in self.directions), self.terms.part(rows), draws)
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
@@ -102,7 +93,7 @@ class Block:
         if len(blocks) == 1:
             return blocks[0]
         directions = zip(*(block.directions for block in blocks), strict=True)
-        return Block(tuple(map(_join, directions)), LabelTerms.join([block.terms for block in blocks]))
+        return Block(tuple(map(join_maps, directions)), LabelTerms.join([block.terms for block in blocks]))
 
     def with_draws(self, further: NDArray[np.float64]) -> Block:
         """The same with further draws of the label law, to which its own are added, in place."""
@@ -173,13 +164,18 @@ class Laws:
         }
 
     @property
+    def repeats(self) -> bool:
+        """Whether the label law is one of this package, and cheap to compare."""
+        return type(self.label) is Moments
+
+    @property
     def turn_size(self) -> int | None:
         """How many projections share the work of a turn; None where directions are drawn one by one."""
         law = self.directions
         structured = isinstance(law, Hadamard) or (isinstance(law, Tilted) and law.structured)
         return turn_size(self.n_features) if structured and self.n_features >= FEWEST_FEATURES else None
 
-    def _draw_directions(self, law: DirectionLaw, stream: Stream, numbers: range) -> Drawn:
+    def _draw_directions(self, law: DirectionLaw, stream: Stream, numbers: range) -> DirectionMap:
         size, d = self.turn_size, self.n_features
         if size is not None:
             places = [divmod(number * BLOCK, size) for number in numbers]
@@ -190,7 +186,8 @@ class Laws:
             drawn = law.lean(normals) if isinstance(law, Tilted) else Directions(unit_rows(normals.reshape(-1, d)))
             return Directions(drawn.theta.astype(np.float32), importance=drawn.importance)
         generators = _generators(self.seed, stream, numbers)
-        return _join([check_directions(law.draw(rng, BLOCK, d), law, BLOCK, d) for rng in generators])
+        name = type(law).__name__
+        return join_maps([check_directions(law.draw(rng, BLOCK, d), name, BLOCK, d) for rng in generators])
 
     def _turn(self, law: DirectionLaw, stream: Stream, number: int) -> Turn:
         """A turn, which the blocks in it share; where threads draw one at the same time, they all take the first."""
@@ -270,29 +267,3 @@ class Arrays:
 
 
 Source: TypeAlias = Laws | Arrays
-
-
-def _part(drawn: Drawn, rows: slice) -> Drawn:
-    if isinstance(drawn, (Directions, TurnedDirections)):
-        return drawn.part(rows)
-    whole: PointMap = drawn
-    return lambda points: whole(points)[rows]
-
-
-def _join(parts: Sequence[Drawn]) -> Drawn:
-    if len(parts) == 1:
-        return parts[0]
-    turned = [part for part in parts if isinstance(part, TurnedDirections)]
-    if len(turned) == len(parts):
-        return TurnedDirections.join(turned)
-    linear = [part for part in parts if isinstance(part, Directions)]
-    maps = [part for part in parts if not isinstance(part, Directions)]
-    if not linear:
-        return lambda points: np.concatenate([part(points) for part in maps])
-    if maps or any(part.clamp != linear[0].clamp for part in linear):
-        raise SotddError("a law of directions must draw the same kind, with the same clamp, every time.")
-    weights = [part.importance for part in linear if part.importance is not None]
-    if weights and len(weights) < len(linear):
-        raise SotddError("a law of directions must give importance with every draw, or with none.")
-    importance = np.concatenate(weights) if weights else None
-    return Directions(np.concatenate([part.theta for part in linear]), linear[0].clamp, importance)

@@ -8,70 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_number, check_count, describe
 from sotdd.basics.errors import SotddError
 from sotdd.projections.directions import Law, unit_rows
-from sotdd.projections.moments import LabelTerms
-
-
-@dataclass(frozen=True, eq=False)
-class Quantiles(LabelTerms):
-    """A class's term is a linear functional of its quantile function, seen through K equal bins.
-
-    With q_k the mean of the class's projected points over the k-th of K bins of equal probability, the
-    term is Σ_k coefficient_k q_k; see `ClassQuantiles`.
-
-    Attributes
-    ----------
-    weights
-        (B,) what the feature projection t is multiplied by.
-    coefficients
-        (B, K) of the bins, lowest first.
-    """
-
-
-class ClassSummary(Protocol):
-    """Summarises the projected points of one class, (B, m), into one number per projection, (B,)."""
-
-    def __call__(self, values: NDArray[np.float32], coefficients: NDArray[np.float64], /) -> NDArray[np.floating]:
-        """Summarise; row l of ``coefficients`` (B, q) belongs to row l of ``values``."""
-
-
-@dataclass(frozen=True, eq=False)
-class Summaries(LabelTerms):
-    """A class's term is any function of its projected points: the general case, called class by class.
-
-    Attributes
-    ----------
-    weights
-        (B,) what the feature projection t is multiplied by.
-    coefficients
-        (B, q) what was drawn, one row per projection, which the function is given.
-    summary
-        The function, the same for every draw.
-    """
-
-    summary: ClassSummary
-
-    def __post_init__(self) -> None:
-        """Check the function."""
-        if not callable(self.summary):
-            raise SotddError(f"the summary of a label law is a {type(self.summary).__name__}: expected a function.")
-
-
-def summarise_class(terms: Summaries, values: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The terms (B,) of a class with these projected points (B, m), which the function sees read-only."""
-    shown = values.view()
-    shown.flags.writeable = False
-    result = np.asarray(terms.summary(shown, terms.coefficients))
-    if result.shape != (len(values),) or result.dtype.kind not in "iuf":
-        raise SotddError(
-            f"the label law's summary returned {result.dtype} of shape {result.shape}: expected real numbers of "
-            f"shape {(len(values),)}, one per projection."
-        )
-    return result.astype(np.float64)
+from sotdd.projections.terms import LabelTerms, Quantiles
 
 
 class LabelLaw(Protocol):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_count, check_limit, describe
+from sotdd.basics.checks import check_count, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.projections.directions import Law, unit_rows
+from sotdd.projections.terms import Polynomials
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
@@ -142,110 +143,6 @@ OrderLaw: TypeAlias = ZeroTruncatedPoisson | UniformOrders
 CUT = 5.0
 # Where every column has a scale of its own, as in tables, whose tails are heavier: see docs/label-terms.md.
 TABLE_CUT = 2.5
-
-
-@dataclass(frozen=True, eq=False)
-class LabelTerms:
-    """How labels enter, drawn: what a label law's ``draw`` returns.
-
-    Attributes
-    ----------
-    weights
-        (B,) what the feature projection t is multiplied by.
-    coefficients
-        (B, q) what else was drawn.
-    """
-
-    weights: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-
-    @property
-    def limit(self) -> float:
-        """Where the values that classes are summarised by are cut: infinite where they are not."""
-        return math.inf
-
-    def part(self, rows: slice) -> Self:
-        """Some consecutive projections."""
-        return replace(self, weights=self.weights[rows], coefficients=self.coefficients[rows])
-
-    @classmethod
-    def check(cls, terms: object, law: str, n_projections: int) -> Self:
-        """Hold what a label law drew, perhaps a user's own, to finite float64 of the right shapes."""
-        if not isinstance(terms, cls) or np.shape(terms.weights)[:1] != (n_projections,):
-            raise SotddError(
-                f"the label law {law} must draw Polynomials, Quantiles or Summaries, one row for each of the "
-                f"{n_projections} projections asked for: check its draw method."
-            )
-        weights, numbers = as_array(terms.weights, "weights"), as_array(terms.coefficients, "coefficients")
-        shapes = weights.ndim == 1 and numbers.ndim == 2 and len(numbers) == n_projections and numbers.size > 0
-        if not shapes or any(
-            part.dtype.kind not in "iuf" or not np.isfinite(part).all() for part in (weights, numbers)
-        ):
-            raise SotddError(
-                f"the label law {law} drew weights of shape {weights.shape} and coefficients of shape "
-                f"{numbers.shape}: expected finite numbers, one weight and one row per projection."
-            )
-        return replace(terms, weights=weights.astype(np.float64), coefficients=numbers.astype(np.float64, order="C"))
-
-    @classmethod
-    def join(cls, parts: Sequence[Self]) -> Self:
-        """Those of consecutive blocks together, which must be of one kind; polynomials are padded with zeros."""
-        first, widths = parts[0], {part.coefficients.shape[-1] for part in parts}
-        if len(parts) == 1:
-            return first
-        shared = [each.name for each in fields(first) if each.name not in ("weights", "coefficients")]
-        alike = all(
-            type(part) is type(first) and all(getattr(part, name) == getattr(first, name) for name in shared)
-            for part in parts
-        )
-        if not alike or (len(widths) > 1 and not isinstance(first, Polynomials)):
-            raise SotddError(
-                "a label law must draw the same kind of terms, with the same cut or summary function, every time: put "
-                "what is random into the coefficients."
-            )
-        weights, done = np.concatenate([part.weights for part in parts]), 0
-        coefficients = np.zeros((*weights.shape, max(widths)))
-        for part in parts:
-            coefficients[done : done + len(part.weights), ..., : part.coefficients.shape[-1]] = part.coefficients
-            done += len(part.weights)
-        return replace(first, weights=weights, coefficients=coefficients)
-
-
-@dataclass(frozen=True, eq=False)
-class Polynomials(LabelTerms):
-    """A class's term is the mean of a polynomial over its projected points.
-
-    A data point's projection is ``weight * t + term of its class``. The sums of the polynomial
-    over each class add up over parts of a dataset, so this kind of term can be merged.
-
-    Attributes
-    ----------
-    weights
-        (B,) what the feature projection t is multiplied by.
-    coefficients
-        (B, D + 1) of the polynomials, lowest order first.
-    cut
-        The polynomial sees t cut to ±cut, so that no tail can make a class's term; None for t as it is.
-        The feature itself is never cut.
-    """
-
-    cut: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the cut."""
-        check_limit(self.cut, "cut")
-
-    @property
-    def limit(self) -> float:
-        """The cut as a number: infinite where there is none."""
-        return math.inf if self.cut is None else self.cut
-
-    @property
-    def degrees(self) -> NDArray[np.int64]:
-        """(B,) the degree of each polynomial: where its last non-zero coefficient is."""
-        used = self.coefficients != 0
-        last = used.shape[1] - 1 - np.argmax(used[:, ::-1], axis=1)
-        return np.where(used.any(axis=1), last, 0)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -19,23 +19,16 @@ from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.schema import Names
-from sotdd.projections.directions import Directions, Drawn, Law, Tilted
+from sotdd.projections.directions import Law, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import TurnedDirections
 
 if TYPE_CHECKING:
     from sotdd.projections.drawing import DrawingSettings
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
 _KEPT_BYTES = 64 << 20
-
-# How many numbers of a drawn direction go into the fingerprint.
-_SAMPLE = 64
-
-# How many directions of a turn.
-_SAMPLED_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +250,38 @@ class Projections:
         return replace(self, n_projections=n_projections, source=source)
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether they are sampled from laws, by a seed: then more of them may follow."""
+        return isinstance(self.source, Laws)
+
+    def adapt(self, seed: int, **changes: Any) -> Projections:  # noqa: ANN401  # as `replace` takes them
+        """The same laws with another seed, and perhaps for other features."""
+        assert isinstance(self.source, Laws)
+        source = replace(self.source, seed=seed, n_features=changes.get("n_features", self.n_features))
+        return replace(self, source=source, **changes)
+
+    def draw_further(self, first: int, counted: NDArray[np.float64]) -> None:
+        """Draw the label law again for projections from block ``first`` on; see `Laws.draw_further`."""
+        assert isinstance(self.source, Laws)
+        self.source.draw_further(first, counted)
+
+    @property
+    def label_key(self) -> Hashable:
+        """What further draws of the label law follow from; None where they are not known to be the same again."""
+        laws = self.source
+        return (laws.label, laws.seed, laws.first_block) if isinstance(laws, Laws) and laws.repeats else None
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that they are sampled by; None where they were explicit arrays."""
+        return self.source.seed if isinstance(self.source, Laws) else None
+
+    @property
+    def uniform(self) -> bool:
+        """Whether means over directions are those of uniform ones, by their weights."""
+        return isinstance(self.source, Laws) and getattr(self.source.directions, "uniform", False)
+
+    @property
     def turn_size(self) -> int | None:
         """How many projections share the work of one fast transform; None where each is projected along by itself."""
         return self.source.turn_size if isinstance(self.source, Laws) else None
@@ -320,7 +345,7 @@ class Projections:
             return [*self.source.directions, self.source.psi, self.source.orders]
         block = self._blocks(0, 1)
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
-        drawn = [_sample_draw(directions, probe) for directions in block.directions]
+        drawn = [directions.sample(probe) for directions in block.directions]
         numbers = block.terms.weights, block.terms.coefficients, *drawn
         return [np.round(np.asarray(part, np.float64), 5) + 0.0 for part in numbers]  # + 0.0: there is one zero
 
@@ -346,15 +371,6 @@ class Projections:
             data = order_columns(data, self.columns, "the dataset that the projections were fitted on", centre)
         self.check(data)
         return data
-
-
-def _sample_draw(drawn: Drawn, probe: NDArray[np.float32]) -> NDArray[Any]:
-    """Some of the numbers that were drawn."""
-    if isinstance(drawn, Directions):
-        return drawn.theta[0, :_SAMPLE]
-    if isinstance(drawn, TurnedDirections):  # few and small: a tilt differs in its last bits from machine to machine
-        return drawn.part(slice(_SAMPLED_ROWS))(probe / np.linalg.norm(probe))[:, 0]
-    return drawn(probe)[:, 0]
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.memory import empty_lines, kept_property
-
-if TYPE_CHECKING:
-    from sotdd.projections.compiling import Floats
+from sotdd.projections.maps import DirectionMap, Floats, Uploader, cut_parts
 
 # With fewer features a product is as fast. Rows of a turn, seen in a few coordinates, may also be so short that little
 # of them is more than rounding.
@@ -30,6 +28,9 @@ _FEWEST_DIMENSIONS = 256
 # Up to this many dimensions every row is brought to length one. Beyond, that would take more time than the projections,
 # and lengths vary by less than 1 %: they are divided by their root mean square.
 _MEASURED = 4096
+
+# How many directions go into the fingerprint.
+_SAMPLED = 8
 
 # Coordinates whose part in the directions is found at a time.
 _COORDINATES = 256
@@ -106,7 +107,7 @@ class Turn:
 
 
 @dataclass(frozen=True, eq=False)
-class TurnedDirections:
+class TurnedDirections(DirectionMap):
     """Drawn directions that are rows of turns: maps points (m, d) to values (B, m).
 
     Attributes
@@ -126,7 +127,6 @@ class TurnedDirections:
 
     parts: tuple[tuple[Turn, int, int], ...]
     n_features: int
-    clamp: ClassVar[None] = None
 
     @classmethod
     def draw(cls, turn: Callable[[], Turn], n_projections: int, n_features: int) -> TurnedDirections:
@@ -139,14 +139,8 @@ class TurnedDirections:
         """How many directions there are."""
         return sum(stop - first for _, first, stop in self.parts)
 
-    def __call__(self, points: NDArray[np.floating]) -> Floats:
-        """Project a block of points."""
-        values = np.empty((len(self), len(points)), np.float32)
-        self.write(np.ascontiguousarray(points, np.float32), values)
-        return values
-
-    def write(self, points: Floats, out: Floats, at: int = 0) -> None:
-        """Write the projections of points (m, d) to columns ``at``, … of out (B, n); both arrays are contiguous."""
+    def project(self, points: Floats, out: Floats, at: int = 0, tile: int | None = None) -> None:
+        """Stretch points where directions are, and go through one turn after another."""
         points, done = points if self.stretch is None else self.stretch.apply(points), 0
         for turn, first, stop in self.parts:
             turn.write(points, first, out[done : done + stop - first], at)
@@ -157,8 +151,13 @@ class TurnedDirections:
         """(B, d) the directions themselves."""
         rows, d = np.empty((len(self), self.n_features), np.float32), self.n_features
         for start in range(0, d, _COORDINATES):
-            self.write(np.eye(min(_COORDINATES, d - start), d, start, dtype=np.float32), rows, start)
+            self.project(np.eye(min(_COORDINATES, d - start), d, start, dtype=np.float32), rows, start)
         return np.asfortranarray(rows)
+
+    @property
+    def matrix(self) -> Floats:
+        """The directions themselves."""
+        return self.theta
 
     @property
     def stretch(self) -> Stretch | None:
@@ -176,17 +175,10 @@ class TurnedDirections:
 
     def part(self, rows: slice) -> TurnedDirections:
         """Some consecutive directions."""
-        start, stop, _ = rows.indices(len(self))
-        kept, done = [], 0
-        for turn, first, last in self.parts:
-            begin, end = max(first, first + start - done), min(last, first + stop - done)
-            if begin < end:
-                kept.append((turn, begin, end))
-            done += last - first
-        return TurnedDirections(tuple(kept), self.n_features)
+        return TurnedDirections(cut_parts(self.parts, rows), self.n_features)
 
-    @staticmethod
-    def join(parts: Sequence[TurnedDirections]) -> TurnedDirections:
+    @classmethod
+    def join(cls, parts: Sequence[TurnedDirections]) -> TurnedDirections:
         """Those of consecutive blocks together; neighbours in one turn become one part."""
         together: list[tuple[Turn, int, int]] = []
         for turn, first, stop in (part for drawn in parts for part in drawn.parts):
@@ -194,7 +186,19 @@ class TurnedDirections:
                 together[-1] = (turn, together[-1][1], stop)
             else:
                 together.append((turn, first, stop))
-        return TurnedDirections(tuple(together), parts[0].n_features)
+        return cls(tuple(together), parts[0].n_features)
+
+    def sample(self, probe: Floats) -> NDArray[Any]:
+        """What the first directions make of a probe: few and small, as a tilt differs from machine to machine."""
+        return self.part(slice(_SAMPLED))(probe / np.linalg.norm(probe))[:, 0]
+
+    def project_tensor(self, points: Any) -> Any:  # noqa: ANN401  # torch is loaded late
+        """Multiply by the directions themselves, which has a gradient."""
+        return points.new_tensor(self.theta) @ points.T
+
+    def upload(self, device: Uploader) -> Any:  # noqa: ANN401
+        """As rotations."""
+        return device.upload_rotations(self)
 
 
 def turn_size(n_features: int) -> int:

@@ -29,7 +29,6 @@ from sotdd.inputs.opening import open_alike
 from sotdd.inputs.schema import Schema
 from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.controls import PowerSums, draw_weights
 from sotdd.sketches.histograms import check_classes, find_quantiles
@@ -265,7 +264,7 @@ class SketchBuilder:
 
 def adds_up(projections: Projections) -> bool:
     """Whether label terms are sums over points, which add up over parts of a dataset."""
-    return isinstance(projections.draw(0, BLOCK).terms, Polynomials)
+    return projections.draw(0, BLOCK).terms.additive
 
 
 def _refuse_mixed(labels: Sequence[Hashable]) -> None:

@@ -32,8 +32,9 @@ from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.tensors import is_tensor
-from sotdd.projections.moments import CUT, Polynomials
+from sotdd.projections.moments import CUT
 from sotdd.projections.recipe import Projections
+from sotdd.projections.terms import LabelTerms
 from sotdd.sketches.builder import adds_up, check_name, open_batch
 from sotdd.sketches.controls import draw_weights
 from sotdd.sketches.noise import Noise, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
@@ -222,7 +223,7 @@ class ExactCounts:
         self.sums: Whole = np.zeros(shape, np.int64)
         self.fine: Whole = np.zeros((*shape, FINE), np.int64)
         self._totals, self._squares = np.zeros(shape[1]), np.zeros(shape[1])
-        self._weights: Doubles = np.concatenate([terms.weights for terms in _draw_polynomials(projections)])
+        self._weights: Doubles = np.concatenate([terms.weights for terms in _draw_terms(projections)])
         self._number = {label: number for number, label in enumerate(self.classes)}
 
     def lengths(self) -> dict[str, float]:
@@ -275,7 +276,6 @@ class ExactCounts:
         return out
 
     def _count(self, points: ProjectedPoints, batch: LabelledData) -> None:
-        assert isinstance(points.terms, Polynomials)
         part = points.part
         rows = np.nan_to_num(points.fetch()).astype(np.float64)
         self._totals[part] += rows.sum(axis=1)
@@ -294,9 +294,9 @@ class ExactCounts:
             self.fine[number, part] += found.reshape(len(at), FINE)
 
 
-def _draw_polynomials(projections: Projections) -> list[Polynomials]:
-    """The label polynomials of every block."""
-    return [block.terms for _, block in projections.blocks() if isinstance(block.terms, Polynomials)]
+def _draw_terms(projections: Projections) -> list[LabelTerms]:
+    """The label terms of every block."""
+    return [block.terms for _, block in projections.blocks()]
 
 
 def _measure_spreads(projections: Projections) -> Doubles:
@@ -307,22 +307,16 @@ def _measure_spreads(projections: Projections) -> Doubles:
     places = np.linspace(-6, 6, 481)
     density = np.exp(-(places**2) / 2)
     blocks = []
-    for terms in _draw_polynomials(projections):
+    for terms in _draw_terms(projections):
         values = _evaluate(terms, np.broadcast_to(places, (len(terms.weights), places.size)))
         blocks.append(np.sqrt(values**2 @ density / density.sum()))
     whole = np.concatenate(blocks)
     return np.where(whole > 0, whole, 1.0)
 
 
-def _evaluate(terms: Polynomials, rows: Doubles) -> Doubles:
-    """The label polynomials (B, m) of projected values (B, m), which are cut first."""
-    limit = min(terms.limit, REACH)
-    cut = np.clip(rows, -limit, limit)
-    values = np.zeros(cut.shape)
-    for column in terms.coefficients.T[::-1]:
-        values *= cut
-        values += column[:, None]
-    return values
+def _evaluate(terms: LabelTerms, rows: Doubles) -> Doubles:
+    """What label terms are means of (B, m), of projected values (B, m), which are cut first."""
+    return terms.point_terms(np.clip(rows, -REACH, REACH))
 
 
 def release_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Doubles]:
@@ -354,6 +348,6 @@ def _find_ranges(projections: Projections) -> tuple[Doubles, Doubles]:
     """(L,) the lowest and the highest mean that a label polynomial can have."""
     places = np.linspace(-1, 1, 257)
     blocks = [_evaluate(terms, np.tile(places * min(terms.limit, REACH), (len(terms.weights), 1)))
-              for terms in _draw_polynomials(projections)]  # fmt: skip
+              for terms in _draw_terms(projections)]  # fmt: skip
     values = np.concatenate(blocks)
     return values.min(axis=1), values.max(axis=1)

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.engine import choose_engine, describe_overflow, refuse_bad_terms
+from sotdd.compute.engine import choose_engine, refuse_bad_terms
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
+from sotdd.projections.terms import describe_overflow
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader
 from sotdd.sketches.histograms import Histograms
 
@@ -188,7 +188,7 @@ def _read_totals(reader: Reader, name: str, zero: Total, count: int, least: floa
 
 
 class TermSums(Sums):
-    """The sum (L,) of the label polynomial over each class: what its label term is computed from."""
+    """The sum (L,) over each class that its label term is computed from."""
 
     required = True
 
@@ -196,12 +196,9 @@ class TermSums(Sums):
         super().__init__({"sums": partial(np.zeros, projections.n_projections)})
 
     def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
-        """Add sums of polynomials, or say why they cannot be summed."""
-        from sotdd.compute.cpu.rows import sum_classes
-
-        assert isinstance(points.terms, Polynomials)
+        """Add sums over classes, or say why they cannot be summed."""
         label_rows = points.fetch_label_rows()
-        sums = sum_classes(label_rows, batch.offsets, points.terms)
+        sums = points.terms.class_sums(label_rows, batch.offsets)
         refuse_bad_terms("stream", label_rows, sums / batch.counts, points.terms, points.part.start)
         for label, column in zip(batch.classes, sums.T, strict=True):
             self.by_class[label]["sums"][points.part] += column

@@ -38,7 +38,6 @@ from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.histograms import BINS, Histograms, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels
@@ -200,11 +199,8 @@ class GroupCounts(Sums):
 
     def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
         """Assign points to groups, and count them; only the first projections matter."""
-        from sotdd.compute.cpu.rows import sum_classes
-
         if points.part.start:
             return
-        assert isinstance(points.terms, Polynomials)
         rng = generator(make_seed(self._projections), Stream.STREAM_GROUPS, before)
         drawn = np.asarray(rng.integers(GROUPS, size=batch.n_points))
         for label, (begin, end) in zip(batch.classes, pairwise(batch.offsets.tolist()), strict=True):
@@ -214,7 +210,7 @@ class GroupCounts(Sums):
                 if index.size:
                     rows, label_rows = (part[:, index] for part in (points.fetch(), points.fetch_label_rows()))
                     totals[str(group)].count(points.part, rows, 0, index.size)
-                    totals["terms"][group] += sum_classes(label_rows, np.array([0, index.size]), points.terms)[:, 0]
+                    totals["terms"][group] += points.terms.class_sums(label_rows, np.array([0, index.size]))[:, 0]
 
     def find_halves(self) -> Halves | None:
         """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""

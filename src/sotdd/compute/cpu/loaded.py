@@ -23,24 +23,19 @@ from sotdd.compute.cpu.rows import (
     Doubles,
     Rows,
     cut_rows,
-    find_class_terms,
-    project,
     scale_rows,
     size_item,
-    sort_classes,
-    sort_rows,
 )
-from sotdd.compute.engine import describe_overflow, refuse_bad_terms
+from sotdd.compute.engine import refuse_bad_terms
 from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import Slices
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
+from sotdd.projections.terms import LabelTerms, describe_overflow, find_class_terms, sort_classes
 
 if TYPE_CHECKING:
     from sotdd.compute.cpu.engine import CpuEngine
@@ -106,7 +101,6 @@ class CpuData:
         With the first chunk, points are summed up as they go by.
         """
         rows = [layout.rows[:, : len(block)] for layout in self._layouts]
-        directions = [_make_plain(drawn) for drawn in block.directions]
         shares = _list_shares(self._layouts, self._moments and self._norms is None)
         scaler = self._projections.scaler
 
@@ -117,8 +111,9 @@ class CpuData:
             sums = _PointSums(data) if summed else None
             for some in blocks:
                 points = scale_rows(data.rows(some), scaler, data.name, spare)
-                for drawn, out in zip(directions, rows[number], strict=True) if projected else ():
-                    project(points, drawn, self._tile, out, some)
+                with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
+                    for drawn, out in zip(block.directions, rows[number], strict=True) if projected else ():
+                        drawn.project(points, out, some.start, self._tile)
                 if sums is not None:
                     sums.add(points, some)
             return sums
@@ -199,14 +194,6 @@ def _fit_chunk(datasets: Sequence[LabelledData], projections: Projections, reque
 # ------------------------------------------------------------------ what one thread takes
 
 
-def _make_plain(drawn: Drawn) -> Drawn:
-    """Directions as products take them."""
-    if not isinstance(drawn, Directions):
-        return drawn
-    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
-        return Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-
-
 # Some points of a dataset: its number, blocks of them, whether they are projected, and whether they are summed.
 _Share: TypeAlias = tuple[int, list[slice], bool, bool]
 
@@ -235,7 +222,7 @@ def _finish(
     rows, label_rows = (own[part] for own in projected)
     (terms, gaussian, directions), drawn = made, block.terms
     n, many, own = rows.shape[1], terms.shape[1] >= _MANY_CLASSES and not layout.moments, len(layout.rows) > 1
-    fused = isinstance(drawn, Polynomials) and not own and not (many and n <= _FEW_POINTS * terms.shape[1])
+    fused = drawn.polynomial and not own and not (many and n <= _FEW_POINTS * terms.shape[1])
     spare = [np.empty(size) for size in (n, 90, 15, 9 * moment_kernels.ROOM)]
     moment_kernels.group_rows(
         rows, layout.order, layout.offsets.view(np.uint64), drawn.limit, further[part], drawn.weights[part],
@@ -252,7 +239,7 @@ def _finish(
     if layout.by_class:
         sort_classes(rows, layout.offsets)
     else:
-        sort_rows(rows)
+        rows.sort(axis=1)
 
 
 def _refuse_lost_rows(layout: _Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:

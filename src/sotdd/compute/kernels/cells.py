@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.kernels.rows import SHORT_ROW, Counts, sum_polynomial
 from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 Keys = NDArray[np.uint64]
+Counts = NDArray[np.uint32]
 
 _SIGN = np.uint32(0x80000000)
+# Fewer keys are sorted by digits of 8 bits.
+_SHORT = 1024
 
 
 @step
@@ -25,8 +27,8 @@ def _order(keys: Keys, spare: Keys, counts: Counts, size: int) -> None:
         ordered &= keys[i - 1] <= keys[i]
     if ordered:
         return
-    width = np.uint64(11) if size >= SHORT_ROW else np.uint64(8)
-    digits, mask = 3 if size >= SHORT_ROW else 4, (np.uint64(1) << width) - np.uint64(1)
+    width = np.uint64(11) if size >= _SHORT else np.uint64(8)
+    digits, mask = 3 if size >= _SHORT else 4, (np.uint64(1) << width) - np.uint64(1)
     source, target = keys, spare
     for digit in range(digits):
         shift, before = np.uint64(32) + np.uint64(digit) * width, np.uint32(0)
@@ -70,12 +72,11 @@ def _read_keys(keys: Keys, size: int, values: Floats, masses: Integers) -> None:
 @kernel
 def make_cells(
     rows: Floats,
+    point_labels: Doubles,
     order: Integers,
     offsets: Integers,
     edges: Integers,
     firsts: Integers,
-    coefficients: Doubles,
-    cut: float,
     cells: NDArray[np.uint16],
     values: Doubles,
     labels: Doubles,
@@ -83,11 +84,11 @@ def make_cells(
 ) -> None:
     """Write which cell each point of rows (B, N) is in, and of each cell its mean, its label term and its size (B, K).
 
-    order (N,) lists points class by class, offsets (C + 1,) say where classes begin; edges (K + 1,) are the places in
-    sorted classes where cells begin, firsts (C + 1,) the first cell of each class. Points of equal value are in one
-    cell, so some may be empty.
+    Label terms are means of point_labels (B, N). order (N,) lists points class by class, offsets (C + 1,) say where
+    classes begin; edges (K + 1,) are the places in sorted classes where cells begin, firsts (C + 1,) the first cell of
+    each class. Points of equal value are in one cell, so some may be empty.
     """
-    row, parts, begins = np.empty(order.size, np.float32), np.empty(order.size), np.empty(edges.size, np.int64)
+    row, begins = np.empty(order.size, np.float32), np.empty(edges.size, np.int64)
     keys, spare, counts = np.empty(order.size, np.uint64), np.empty(order.size, np.uint64), np.empty(2048, np.uint32)
     bits, places = np.empty(1, np.uint32), np.empty(order.size + 1, np.int64)
     for line in range(rows.shape[0]):
@@ -103,15 +104,15 @@ def make_cells(
                     at += 1
                 begins[k] = at
         begins[edges.size - 1] = order.size
-        sum_polynomial(row, begins, coefficients[line], np.float32(-cut), np.float32(cut), parts, labels[line])
         for k in range(edges.size - 1):
-            total, size = 0.0, begins[k + 1] - begins[k]
+            total, label, size = 0.0, 0.0, begins[k + 1] - begins[k]
             for i in range(begins[k], begins[k + 1]):
                 total += row[i]
+                label += point_labels[line, places[i]]
                 cells[line, places[i]] = k
             sizes[line, k] = size
             values[line, k] = total / max(size, 1)
-            labels[line, k] /= max(size, 1)
+            labels[line, k] = label / max(size, 1)
 
 
 @step

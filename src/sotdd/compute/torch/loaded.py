@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import torch
 
-from sotdd.compute.engine import LARGEST_TERM, describe_bad_term, describe_overflow
+from sotdd.compute.engine import LARGEST_TERM, describe_bad_term
 from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import Slices
 from sotdd.compute.torch import rows as verbs
@@ -27,12 +27,11 @@ from sotdd.compute.torch.upload import (
     fit_chunk,
     halve,
     scale_points,
-    stretch_points,
 )
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.directions import Directions
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
+from sotdd.projections.terms import describe_overflow
 
 if TYPE_CHECKING:
     from sotdd.compute.engine import Engine
@@ -194,22 +193,16 @@ class TorchData:
 
     def _project(self, layout: Layout, uploaded: Uploaded) -> tuple[Rows, Rows]:
         """Projections (B, n) of grouped points by the directions of features, and by those of labels."""
-        data, ways = layout.data, list(zip(uploaded.block.directions, uploaded.along, strict=True))
+        data, maps = layout.data, uploaded.directions
         if layout.points is not None:
-            projected = [
-                verbs.project(stretch_points(layout.points, directions, layout.kept), along, directions)
-                for directions, along in ways
-            ]
-        else:
-            projected = [torch.empty((len(uploaded.block), data.n_points), device=self._device) for _ in ways]
-            for part in verbs.cut_rows(data):
-                points = scale_points(data, part, layout.scaling, self._device)
-                at = part if layout.position is None else layout.position[part]
-                for rows, (directions, along) in zip(projected, ways, strict=True):
-                    rows[:, at] = verbs.project(stretch_points(points, directions, {}), along, directions)
-        for rows, (directions, _) in zip(projected, ways, strict=True):
-            if isinstance(directions, Directions) and directions.clamp is not None:
-                rows.clamp_(-directions.clamp, directions.clamp)
+            projected = [one.project(layout.points, layout.kept) for one in maps]
+            return projected[0], projected[-1]
+        projected = [torch.empty((len(uploaded.block), data.n_points), device=self._device) for _ in maps]
+        for part in verbs.cut_rows(data):
+            points = scale_points(data, part, layout.scaling, self._device)
+            at = part if layout.position is None else layout.position[part]
+            for rows, one in zip(projected, maps, strict=True):
+                rows[:, at] = one.project(points, {})
         return projected[0], projected[-1]
 
 

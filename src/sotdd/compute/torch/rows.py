@@ -21,11 +21,9 @@ from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import ORDERS
-from sotdd.projections.labels import Quantiles, Summaries, summarise_class
-from sotdd.projections.moments import LabelTerms, Polynomials
-from sotdd.projections.turns import TurnedDirections
+from sotdd.projections.terms import LabelTerms
+from sotdd.projections.terms import find_class_terms as find_on_host
 
 if TYPE_CHECKING:
     from sotdd.compute.torch.upload import UploadedTurn
@@ -113,32 +111,41 @@ class Layout:
     kept: dict[object, torch.Tensor] = field(default_factory=dict)  # what was made of the points for all chunks
 
 
-def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
-    """The feature projections (B, m) of points (m, d)."""
-    if isinstance(theta, torch.Tensor):
-        return theta @ points.T
-    if theta is not None:
-        rows, done = points.new_empty((sum(len(turn.scales) for turn in theta), len(points))), 0
-        for turn in theta:
-            turn.write(points, rows[done : done + len(turn.scales)])
-            done += len(turn.scales)
-        return rows
-    assert not isinstance(drawn, (Directions, TurnedDirections))
-    return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
-
-
 def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:
     """The label term (B, C) of every class in every projection, float64."""
-    if isinstance(terms.drawn, Polynomials):
-        return average_classes(rows, classes.edges, terms.coefficients, terms.drawn.limit)
-    if isinstance(terms.drawn, Quantiles):
-        size = max(1, _CLASS_VALUES // rows.shape[1])
-        parts = zip(torch.split(rows, size), torch.split(terms.coefficients, size), strict=True)
-        return torch.cat([quantile_terms(sort_classes(part, classes), classes.edges, of) for part, of in parts])
-    assert isinstance(terms.drawn, Summaries)
-    host = rows.cpu().numpy()
-    columns = [summarise_class(terms.drawn, host[:, first:last]) for first, last in neighbours(classes.offsets)]
-    return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
+    found: torch.Tensor = terms.drawn.class_terms_by(_ClassTerms(rows, classes, terms.coefficients))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassTerms:
+    """What label terms are computed from on the device, and the ways to do so; each kind of term calls its own."""
+
+    rows: Rows
+    classes: Classes
+    coefficients: torch.Tensor
+
+    def average_polynomials(self, limit: float) -> torch.Tensor:
+        """Means of polynomials of values cut to ±limit."""
+        return average_classes(self.rows, self.classes.edges, self.coefficients, limit)
+
+    def average_bins(self) -> torch.Tensor:
+        """Means over equal bins of sorted values, some projections at a time."""
+        size = max(1, _CLASS_VALUES // self.rows.shape[1])
+        parts = zip(torch.split(self.rows, size), torch.split(self.coefficients, size), strict=True)
+        edges = self.classes.edges
+        return torch.cat([quantile_terms(sort_classes(part, self.classes), edges, of) for part, of in parts])
+
+    def average_values(self, terms: LabelTerms) -> torch.Tensor:
+        """Means of any function of the values."""
+        values: torch.Tensor = terms.evaluate_tensor(self.rows.double())
+        sums = values.new_zeros((len(values), len(self.classes.offsets) - 1))
+        return sums.index_add_(1, self.classes.codes, values) / self.classes.edges.diff()
+
+    def ask_host(self, terms: LabelTerms) -> torch.Tensor:
+        """Terms that only the processor can compute."""
+        found = find_on_host(self.rows.cpu().numpy(), self.classes.offsets, terms)
+        return torch.from_numpy(found).to(self.rows.device)
 
 
 def average_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
 
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
-from sotdd.compute.torch.rows import Along, Classes, Layout, Scaling, Terms, copy_array
+from sotdd.compute.torch.rows import Classes, Layout, Rows, Scaling, Terms, copy_array
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
-from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.maps import DirectionMap, Directions
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import Turn, TurnedDirections
+from sotdd.projections.turns import Stretch, Turn, TurnedDirections
 
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
 _RESIDENT_SHARE = 0.4
@@ -45,32 +46,87 @@ class Uploaded:
     """Some projections on the device."""
 
     block: Block
-    along: list[Along | None]  # each of its directions; None for a map of the user's own
+    directions: list[_Directions]
     terms: Terms
     draws: torch.Tensor  # (B, 10, J) what moments count by
 
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
-        along, terms = [_upload_directions(drawn, device) for drawn in block.directions], Terms.of(block.terms, device)
-        return cls(block, along, terms, copy_array(block.further, np.float64, device))
+        directions, terms = [one.upload(_Device(device)) for one in block.directions], Terms.of(block.terms, device)
+        return cls(block, directions, terms, copy_array(block.further, np.float64, device))
 
 
-def _upload_directions(drawn: Drawn, device: torch.device) -> Along | None:
-    if isinstance(drawn, TurnedDirections):
-        return [UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
-    return copy_array(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
+class _Directions(Protocol):
+    """Directions on the device."""
+
+    def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
+        """The projections (B, m) of points (m, d); what is made of the points for all directions is ``kept``."""
 
 
-def stretch_points(points: torch.Tensor, drawn: Drawn, kept: dict[object, torch.Tensor]) -> torch.Tensor:
-    """Points (m, d) as structured directions take them: stretched along those that these lean towards, and ``kept``."""
-    stretch = drawn.stretch if isinstance(drawn, TurnedDirections) else None
-    if stretch is None:
-        return points
-    if stretch not in kept:
-        basis, further = (copy_array(rows, np.float32, points.device) for rows in (stretch.basis, stretch.further))
-        kept[stretch] = torch.addmm(points, points @ basis.T, further)
-    return kept[stretch]
+@dataclass(frozen=True)
+class _Device:
+    """How direction maps come to a device: each calls its own way."""
+
+    device: torch.device
+
+    def upload_matrix(self, drawn: Directions) -> _Directions:
+        """Linear directions."""
+        return _Matrix(copy_array(drawn.theta, np.float32, self.device), drawn.clamp)
+
+    def upload_rotations(self, drawn: TurnedDirections) -> _Directions:
+        """Directions that are rows of turns."""
+        turns = [UploadedTurn.of(turn, first, stop, self.device) for turn, first, stop in drawn.parts]
+        return _Turns(turns, drawn.stretch)
+
+    def upload_map(self, drawn: DirectionMap) -> _Directions:
+        """A map of a user's own, which stays where it is."""
+        return _Map(drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class _Matrix:
+    theta: torch.Tensor  # (B, d)
+    clamp: float | None
+
+    def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
+        """Multiply, and cut."""
+        rows = self.theta @ points.T
+        return rows if self.clamp is None else rows.clamp_(-self.clamp, self.clamp)
+
+
+@dataclass(frozen=True, eq=False)
+class _Turns:
+    turns: list[UploadedTurn]
+    stretch: Stretch | None
+
+    def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
+        """Stretch points along those directions that these lean towards, and go through one turn after another."""
+        stretch = self.stretch
+        if stretch is not None:
+            if stretch not in kept:
+                basis, further = (
+                    copy_array(part, np.float32, points.device) for part in (stretch.basis, stretch.further)
+                )
+                kept[stretch] = torch.addmm(points, points @ basis.T, further)
+            points = kept[stretch]
+        rows, done = points.new_empty((sum(len(turn.scales) for turn in self.turns), len(points))), 0
+        for turn in self.turns:
+            turn.write(points, rows[done : done + len(turn.scales)])
+            done += len(turn.scales)
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    drawn: DirectionMap
+
+    def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
+        """Where it cannot take tensors, on the processor."""
+        if self.drawn.differentiable:
+            rows: Rows = self.drawn.project_tensor(points)
+            return rows.float()
+        return torch.from_numpy(self.drawn(points.cpu().numpy())).to(points.device)
 
 
 def scale_points(data: LabelledData, block: slice, scaling: Scaling | None, device: torch.device) -> torch.Tensor:

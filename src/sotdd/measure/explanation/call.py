@@ -30,7 +30,6 @@ from sotdd.measure.explanation.matching import match_classes
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.shares import share_changes
 from sotdd.projections.drawing import CallSettings, show_drawing
-from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.recipe import Given, check_projections
 
@@ -113,7 +112,7 @@ def explain(
         drawn.pop("n_projections", None)  # of the distance
         how = Permuting(order, label_names="match" if label_names == "match" else "ignore")
         few = None if projections is None else check_projections(projections)
-        if few is not None and isinstance(few.source, Laws) and few.n_projections > TEST_DRAWING.n_projections:
+        if few is not None and few.is_sampled and few.n_projections > TEST_DRAWING.n_projections:
             few = few.from_block(0, TEST_DRAWING.n_projections)  # of which permutations need no more
         fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_DRAWING, weigh_points=True)
         test = compare_pair(opened, fit, how, seed, device=device, progress=first, with_shares=True)

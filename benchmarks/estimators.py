@@ -25,7 +25,7 @@ import sotdd
 from sotdd.compute.comparison import compare
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import LabelledData
-from sotdd.projections import Polynomials, Tilted
+from sotdd.projections import ImportanceSampled, Polynomials
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.maps import Directions
 from sotdd.projections.moments import CUT, moment_terms
@@ -102,7 +102,7 @@ class SobolMoments:
 class SobolSphere:
     """Uniform directions whose leading principal coordinates come from scrambled Sobol' points, a net per block."""
 
-    tilt: Tilted
+    tilt: ImportanceSampled
 
     def describe(self) -> dict[str, object]:
         """Name the law."""
@@ -134,9 +134,9 @@ def _label_control(pair: Pair, seed: int, count: int) -> sotdd.results.Distance:
 def _sobol(pair: Pair, seed: int, count: int, *, directions: bool) -> sotdd.results.Distance:
     data: list[LabelledData] = open_pair(*pair)
     scaler = sotdd.Scaler.fit(data)
-    law = (
-        SobolSphere(Tilted.fit(data, scaler, sotdd.projections.Sphere())) if directions else sotdd.projections.Sphere()
-    )
+    law = sphere = sotdd.projections.Sphere()
+    if directions:
+        law = SobolSphere(ImportanceSampled.fit(data, scaler, sphere))
     recipe = sotdd.Projections.fit(
         data, n_projections=count, seed=seed, label_law=SobolMoments(), directions=law, scale=scaler
     )

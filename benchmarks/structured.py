@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.estimators import _sample
-from sotdd.projections.turns import FEWEST_FEATURES, turn_size
+from sotdd.projections.rotations import FEWEST_FEATURES, rotation_size
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 Doubles = NDArray[np.float64]
@@ -162,7 +162,7 @@ def hostile_pairs(count: int) -> Iterator[tuple[str, Labelled, Labelled]]:
 def measure(name: str, a: Labelled, b: Labelled, count: int, seed: int = 0) -> Line:
     """One pair, by ``count`` projections and, structured and plain, by many more."""
     d = int(np.prod(np.shape(a[0])[1:]))
-    size = turn_size(d) if d >= FEWEST_FEATURES else 64
+    size = rotation_size(d) if d >= FEWEST_FEATURES else 64
     count = -(-count // size) * size
     settings: dict[str, Any] = {"seed": seed + 3, "n_projections": count}
     sphere = sotdd.distance(a, b, **settings)

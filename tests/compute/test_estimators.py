@@ -16,8 +16,8 @@ from sotdd.compute.kernels import moments as control_kernels
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_pair
-from sotdd.projections import Tilted
-from sotdd.projections.draws import count_orders
+from sotdd.projections import ImportanceSampled
+from sotdd.projections.blocks import count_orders
 
 torch_engine = pytest.importorskip("sotdd.compute.torch.engine")
 
@@ -91,7 +91,7 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, engine):
 
 def test_weighted_tilted_directions_have_the_means_of_uniform_ones(rng):
     basis = np.linalg.qr(rng.normal(size=(5, 2)))[0].T
-    drawn = Tilted(basis, np.array([2.0, 1.3])).draw(rng, 200_000, 5)
+    drawn = ImportanceSampled(basis, np.array([2.0, 1.3])).draw(rng, 200_000, 5)
     assert drawn.importance.max() <= 2.0 * 1.3 + 1e-9
     for values, known in [
         (np.ones(200_000), 1.0),
@@ -105,12 +105,14 @@ def test_weighted_tilted_directions_have_the_means_of_uniform_ones(rng):
 
 def test_a_tilt_finds_the_strong_directions_and_leaves_isotropic_data_alone(rng):
     strong = sotdd.LabelledData.of(rng.normal(size=(500, 30)) * np.r_[5.0, np.ones(29)])
-    found = Tilted.fit([strong], None, sotdd.projections.Sphere())
+    found = ImportanceSampled.fit([strong], None, sotdd.projections.Sphere())
     assert abs(found.basis[0, 0]) > 0.99
     assert found.stretch[0] > 1.5
     assert found.stretch[1] < 1.1
     np.testing.assert_allclose(found.basis @ found.basis.T, np.eye(6), atol=1e-7)  # kept in float32
-    even = Tilted.fit([sotdd.LabelledData.of(np.r_[np.eye(4), -np.eye(4)])], None, sotdd.projections.Sphere())
+    even = ImportanceSampled.fit(
+        [sotdd.LabelledData.of(np.r_[np.eye(4), -np.eye(4)])], None, sotdd.projections.Sphere()
+    )
     np.testing.assert_allclose(even.stretch, 1)
 
 

@@ -10,8 +10,8 @@ from scipy import linalg, stats
 import reference
 import sotdd
 from sotdd.compute.class_moments import _mean_power
-from sotdd.projections import Tilted
-from sotdd.projections.turns import TurnedDirections, draw_turn, turn_size
+from sotdd.projections import ImportanceSampled
+from sotdd.projections.rotations import HadamardDirections, draw_rotation, rotation_size
 
 HADAMARD = sotdd.projections.Hadamard()
 
@@ -29,8 +29,8 @@ def pair(rng):
 
 @pytest.mark.parametrize("d", [128, 255, 256, 784])
 def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
-    turn = draw_turn(rng, d)
-    size = turn_size(d)
+    turn = draw_rotation(rng, d)
+    size = rotation_size(d)
     assert (size & (size - 1), turn.signs.shape[1]) == (0, size)
     assert size >= d
     product = np.eye(size)
@@ -42,11 +42,11 @@ def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
     turn.write(points, 0, found)
     np.testing.assert_allclose(found, rows @ points.T.astype(np.float64), atol=2e-6 * math.sqrt(d))
     for first, count in ((0, size), (size - 5, 5), (37, 40)):
-        theta = TurnedDirections(((turn, first, first + count),), d).theta
+        theta = HadamardDirections(((turn, first, first + count),), d).theta
         np.testing.assert_allclose(theta, rows[first : first + count], atol=2e-6)
 
 
-@pytest.mark.parametrize("law", [HADAMARD, Tilted(np.eye(2, 300), np.array([3.0, 1.5]), structured=True)])
+@pytest.mark.parametrize("law", [HADAMARD, ImportanceSampled(np.eye(2, 300), np.array([3.0, 1.5]), structured=True)])
 def test_directions_of_a_part_are_those_of_the_whole(rng, law):
     drawn = law.draw(rng, 700, 300)  # of two turns
     np.testing.assert_array_equal(drawn.part(slice(500, 541)).theta, drawn.theta[500:541])
@@ -65,7 +65,7 @@ def test_rows_are_of_length_one_and_those_of_a_whole_turn_orthogonal(rng):
 @pytest.mark.parametrize("d", [130, 1000])
 def test_single_directions_are_uniform(rng, d):
     """Even moments along an axis and along a diagonal, over many turns; and no direction twice."""
-    theta = HADAMARD.draw(rng, 40 * turn_size(d), d).theta.astype(np.float64)
+    theta = HADAMARD.draw(rng, 40 * rotation_size(d), d).theta.astype(np.float64)
     for along in (theta[:, 0], theta.sum(axis=1) / math.sqrt(d)):
         for half in (1, 2, 3):
             values = along ** (2 * half)
@@ -116,7 +116,7 @@ def test_every_projection_is_what_brute_force_says(pair, tilt, scale):
 def test_weighted_tilted_rows_have_the_means_of_uniform_ones(rng):
     basis = np.linalg.qr(rng.normal(size=(130, 2)))[0].T
     d, count = 130, 400 * 256
-    drawn = Tilted(basis, np.array([2.0, 1.3]), structured=True).draw(rng, count, 130)
+    drawn = ImportanceSampled(basis, np.array([2.0, 1.3]), structured=True).draw(rng, count, 130)
     assert drawn.importance.max() <= 2.0 * 1.3 + 1e-9
     theta = drawn.theta.astype(np.float64)
     for values, known in [

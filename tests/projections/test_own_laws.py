@@ -12,10 +12,10 @@ from sotdd import Projections, Scaler, SotddError
 from sotdd.projections import (
     Convolution,
     Directions,
+    ImportanceSampled,
     Moments,
     Polynomials,
     Summaries,
-    Tilted,
 )
 
 
@@ -145,8 +145,8 @@ def test_projections_are_drawn_by_integers(start, stop):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Tilted(np.eye(1, 2), [math.inf]),
-        lambda: Tilted(np.eye(1, 3), [2.0]).draw(RNG, 4, 5),
+        lambda: ImportanceSampled(np.eye(1, 2), [math.inf]),
+        lambda: ImportanceSampled(np.eye(1, 3), [2.0]).draw(RNG, 4, 5),
         lambda: Scaler([[1], [1, 2]], 1.0),
         lambda: Scaler([0.0], [[1], [1, 2]]),
         lambda: Moments(2, sotdd.projections.ZeroTruncatedPoisson([10**400])),

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.memory import kept_property
 from sotdd.compute.estimators import FEWEST_FITTED, ControlVariates
-from sotdd.projections.draws import ORDERS
+from sotdd.projections.blocks import ORDERS
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:

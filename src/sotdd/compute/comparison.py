@@ -24,7 +24,7 @@ from sotdd.compute.resampling import HALVINGS, Plan, Resampling, find_distances,
 from sotdd.compute.slices import Slices, slice_datasets
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
 from sotdd.inputs.data import PLAIN, LabelledData, cut_range
-from sotdd.projections.draws import BLOCK
+from sotdd.projections.blocks import BLOCK
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.basics.threads import Workers
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
-from sotdd.projections.draws import Block
+from sotdd.projections.blocks import Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import LabelTerms, describe_overflow
 

@@ -20,7 +20,7 @@ from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan, Side
 from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import ProjectedPoints, Slices
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.draws import BLOCK, ORDERS, Block
+from sotdd.projections.blocks import BLOCK, ORDERS, Block
 from sotdd.projections.maps import DirectionMap
 from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import LabelTerms, describe_overflow, find_class_terms

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.threads import Workers
-from sotdd.projections.draws import BLOCK, ORDERS, Block
+from sotdd.projections.blocks import BLOCK, ORDERS, Block
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Sampler:
 
     def __init__(self, workers: Workers, projections: Projections, n_label_samples: int = 0) -> None:
         self._workers, self._projections, self._more = workers, projections, n_label_samples
-        self._size = _TOGETHER if projections.turn_size is None else _TOGETHER_ROTATED
+        self._size = _TOGETHER if projections.rotation_size is None else _TOGETHER_ROTATED
         self._begun: deque[tuple[list[Future[Block]], list[Future[None]], Doubles | None]] = deque()
 
     def begin(self, part: slice) -> None:
@@ -51,7 +51,7 @@ class Sampler:
             counted = np.zeros((part.stop - part.start, ORDERS + 2, 1 + self._more))
             for start, stop in self._cut(part, _TOGETHER):
                 some = counted[start - part.start : stop - part.start]
-                further.append(submit(partial(self._projections.draw_further, start // BLOCK, some)))
+                further.append(submit(partial(self._projections.sample_further, start // BLOCK, some)))
         blocks = [submit(partial(self._projections.draw, start, stop)) for start, stop in self._cut(part, self._size)]
         self._begun.append((blocks, further, counted))
 

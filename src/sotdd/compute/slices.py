@@ -25,7 +25,7 @@ from sotdd.basics.display import Report
 from sotdd.basics.memory import kept_property
 from sotdd.compute.class_moments import LABEL_SAMPLES, find_controlled
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import Block
+from sotdd.projections.blocks import Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import LabelTerms
 

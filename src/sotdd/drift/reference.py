@@ -402,7 +402,7 @@ class DriftReference:
             d, columns = same_features(pair), pair[0].columns or pair[1].columns
             scaler = None if recipe.scaler is None else find_scaler(recipe.scaler.kind, pair, weigh_points=True)
             chosen = recipe.seed if seed is None else seed
-            recipe = recipe.adapt(chosen, n_features=d, scaler=scaler, columns=columns)
+            recipe = replace(recipe, n_features=d, seed=chosen, scaler=scaler, columns=columns)
         return recipe, [recipe.align(part) for part in pair]
 
     def _remark_on(self, batch: LabelledData) -> Remarks:

@@ -204,7 +204,7 @@ def _draw_again(projections: Projections, count: int, step: int) -> Projections:
     """The projections of one step: the same laws, keyed by (seed, step)."""
     assert projections.seed is not None  # as `Drawing.fit` makes them
     key = sequence(projections.seed, Stream.FLOW_STEPS, step).generate_state(1, np.uint64)[0]
-    return projections.adapt(int(key), n_projections=count)
+    return replace(projections, seed=int(key), n_projections=count)
 
 
 def label_array(classes: Sequence[Hashable]) -> NDArray[Any]:

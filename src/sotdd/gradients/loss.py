@@ -17,7 +17,7 @@ from sotdd.basics.checks import check_order, describe
 from sotdd.basics.errors import SotddError, require
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.inputs.labels import Labels as NumberedLabels
-from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.blocks import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 

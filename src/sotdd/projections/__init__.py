@@ -1,13 +1,13 @@
 """Laws of directions, of moment orders and of labels, and the recipe made of them."""
 
 from sotdd.projections.convolution import Convolution, Layer
-from sotdd.projections.directions import DirectionLaw, Hadamard, Orthogonal, Sphere, Tilted
+from sotdd.projections.directions import DirectionLaw, Hadamard, ImportanceSampled, Orthogonal, Sphere
 from sotdd.projections.labels import ClassQuantiles, LabelLaw
 from sotdd.projections.maps import Directions, PointMap
 from sotdd.projections.moments import Moments, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
+from sotdd.projections.rotations import HadamardDirections
 from sotdd.projections.terms import ClassSummary, LabelTerms, Polynomials, Quantiles, Summaries
-from sotdd.projections.turns import TurnedDirections
 
 __all__ = [
     "ClassQuantiles",
@@ -16,6 +16,8 @@ __all__ = [
     "DirectionLaw",
     "Directions",
     "Hadamard",
+    "HadamardDirections",
+    "ImportanceSampled",
     "LabelLaw",
     "LabelTerms",
     "Layer",
@@ -27,8 +29,6 @@ __all__ = [
     "Quantiles",
     "Sphere",
     "Summaries",
-    "Tilted",
-    "TurnedDirections",
     "UniformOrders",
     "ZeroTruncatedPoisson",
 ]

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import as_array
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
+from sotdd.basics.randomness import Stream
 from sotdd.basics.text import say_count
 from sotdd.basics.threads import serial_blas
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
+from sotdd.projections.blocks import BLOCK, Keys
 from sotdd.projections.maps import DirectionMap, Directions, PointMap
-from sotdd.projections.turns import FEWEST_FEATURES, Stretch, Turn, TurnedDirections, draw_turn
+from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections, Rotation, Stretch, draw_rotation
 
 if TYPE_CHECKING:
     from sotdd.projections.scaler import Scaler
@@ -126,13 +128,17 @@ class Sphere(Law, name="sphere"):
         """Draw Gaussian vectors and bring them to length one."""
         return Directions(unit_rows(rng.standard_normal((n_projections, n_features))))
 
+    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> Directions:
+        """The same of many blocks at once."""
+        return _draw_rows(self, keys, stream, n_features)
+
 
 @dataclass(frozen=True)
 class Hadamard(Law, name="hadamard"):
     """Directions that stand in for those uniform on the sphere, projected along by fast Hadamard transforms.
 
-    A turn of D ≥ d dimensions, a power of two, is a product of three Hadamard transforms and three rows of random
-    signs. Its D rows, seen in the first d coordinates and brought to length one, are the directions. D projections of a
+    A rotation of D ≥ d dimensions, a power of two, is a product of three Hadamard transforms and three rows of random
+    signs. The first d coordinates of its D rows, brought to length one, are the directions. D projections of a
     point take about 3·D·log₂ D additions in place of 2·d·D operations: the more features, the more is saved. Distances
     agree with those of `Sphere` within its noise; see docs/decisions/directions.md. With fewer than
     128 features, where nothing would be saved, the directions are those of `Sphere`.
@@ -147,17 +153,20 @@ class Hadamard(Law, name="hadamard"):
     True
     """
 
+    structured: ClassVar[bool] = True
     uniform: ClassVar[bool] = True
 
-    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> TurnedDirections | Directions:
-        """Draw as many turns as it takes."""
+    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> HadamardDirections | Directions:
+        """Draw as many rotations as it takes."""
         if n_features < FEWEST_FEATURES:
             return Sphere().draw(rng, n_projections, n_features)
-        return TurnedDirections.draw(lambda: self.turn(rng, n_features), n_projections, n_features)
+        return HadamardDirections.draw(draw_rotation, rng, n_projections, n_features)
 
-    def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
-        """Draw one turn."""
-        return draw_turn(rng, n_features)
+    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> HadamardDirections | Directions:
+        """The same of many blocks at once, of which several share a rotation."""
+        if n_features < FEWEST_FEATURES:
+            return _draw_rows(self, keys, stream, n_features)
+        return HadamardDirections.draw_blocks(draw_rotation, keys, stream, n_features)
 
 
 @dataclass(frozen=True)
@@ -187,17 +196,17 @@ class Orthogonal(Law, name="orthogonal"):
         return Directions(np.concatenate(blocks))
 
 
-# How the law calls itself: with rows of turns, and with Gaussian vectors.
-TILTED_TURNS, _TILTED_ROWS = "tilted hadamard", "tilted sphere"
+# What files call the law: with rows of rotations, and with Gaussian vectors.
+TILTED_ROTATIONS, _TILTED_ROWS = "tilted hadamard", "tilted sphere"
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted:
-    """Directions that lean towards the principal directions of the data.
+class ImportanceSampled:
+    """Importance sampling of directions: more of them near the principal directions of the data, with weights.
 
     Projections along the directions in which data vary most are the large ones, whose moments make the
     tail of the distance. Here a Gaussian vector is stretched along a few directions v_j by s_j before it
-    is brought to length one, so large projections come often. Each direction then counts by
+    is brought to length one, so large projections come often. Each direction then has the weight
     ``Π s_j · (|g|² / |stretched g|²)^(d/2)``, the density of the uniform law over that of this one (an
     angular central Gaussian), which is at most Π s_j. So weighted means have the expectation that plain
     means have under `Sphere`.
@@ -209,13 +218,13 @@ class Tilted:
     stretch
         (r,) s_j, at least 1.
     structured
-        Whether rows of turns, as `sotdd.projections.Hadamard` draws them, are stretched in place of Gaussian vectors.
+        Whether rows of rotations, as those of `sotdd.projections.Hadamard`, are stretched in place of Gaussian vectors.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sotdd.projections import Tilted
-    >>> law = Tilted(np.eye(1, 20), np.array([1.5]))
+    >>> from sotdd.projections import ImportanceSampled
+    >>> law = ImportanceSampled(np.eye(1, 20), np.array([1.5]))
     >>> drawn = law.draw(np.random.default_rng(0), 4000, 20)
     >>> squares = drawn.theta[:, 0] ** 2  # of mean 1 / 20 under the uniform law
     >>> bool(np.mean(squares) > 0.09), round(float(np.mean(drawn.importance * squares)), 2)
@@ -234,7 +243,7 @@ class Tilted:
         numbers = all(array.dtype.kind in "iuf" and np.isfinite(array).all() for array in (basis, stretch))
         if not numbers or basis.ndim != 2 or stretch.shape != basis.shape[:1] or not (stretch >= 1).all():
             raise SotddError(
-                f"the basis of a tilt has shape {basis.shape} and its stretch {stretch.shape}: expected one row and "
+                f"the basis has shape {basis.shape} and its stretch {stretch.shape}: expected one row and "
                 "one number of at least 1 per direction."
             )
         for name, array in (("basis", basis.astype(np.float64)), ("stretch", stretch.astype(np.float64))):
@@ -243,7 +252,7 @@ class Tilted:
 
     @classmethod
     @serial_blas.hold()
-    def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere | Hadamard) -> Tilted:
+    def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere | Hadamard) -> ImportanceSampled:
         """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
         n_features, structured = datasets[0].n_features, isinstance(law, Hadamard)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -253,7 +262,7 @@ class Tilted:
         if not np.isfinite(largest):  # nothing can be learnt from them
             return cls(np.eye(1, n_features), np.ones(1), structured)  # the engine says what is wrong
         vectors, shares = _principal(samples, largest or 1.0, _DIRECTIONS + 1)
-        # Beside the next direction: data that vary alike in all directions are not tilted at all.
+        # Beside the next direction: data that vary alike in all directions are not stretched at all.
         rest = shares[_DIRECTIONS] if len(shares) > _DIRECTIONS else shares[-1]
         squares = (1 + _STRETCH * shares[:_DIRECTIONS]) / (1 + _STRETCH * rest)
         # In float32, as files keep them: rows stay orthonormal to seven digits, which is what weights need.
@@ -264,7 +273,7 @@ class Tilted:
         """Name the law; the basis is told by a hash of its rounded numbers."""
         rounded = np.round(self.basis, 4) + 0.0
         return {
-            "law": TILTED_TURNS if self.structured else _TILTED_ROWS,
+            "law": TILTED_ROTATIONS if self.structured else _TILTED_ROWS,
             "stretch": [round(float(factor), 6) for factor in self.stretch],
             "basis": hashlib.sha256(rounded.tobytes()).hexdigest()[:16],
         }
@@ -274,43 +283,83 @@ class Tilted:
         """The uniform law that this one stands in for."""
         return Hadamard() if self.structured else Sphere()
 
-    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | TurnedDirections:
-        """Stretch Gaussian vectors, or rows of turns, and bring them to length one."""
+    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | HadamardDirections:
+        """Stretch Gaussian vectors, or rows of rotations, and bring them to length one."""
         self._check_features(n_features)
         if self.structured and n_features >= FEWEST_FEATURES:
-            return TurnedDirections.draw(lambda: self.turn(rng, n_features), n_projections, n_features)
-        return self.lean(rng.standard_normal((1, n_projections, n_features)))
-
-    def lean(self, theta: NDArray[np.float64]) -> Directions:
-        """Stretch Gaussian vectors (K, B, d), of K draws, and bring them to length one, in place."""
-        squares = np.einsum("kij,kij->ki", theta, theta)
-        along = theta @ self.basis.T
+            return HadamardDirections.draw(self._draw_rotation, rng, n_projections, n_features)
+        theta = rng.standard_normal((n_projections, n_features))
+        squares, along = np.einsum("ij,ij->i", theta, theta), theta @ self.basis.T
         theta += (along * (self.stretch - 1)) @ self.basis
         stretched = squares + along**2 @ (self.stretch**2 - 1)
-        theta /= np.sqrt(stretched)[..., None]
-        logs = np.log(self.stretch).sum() + 0.5 * theta.shape[2] * np.log(squares / stretched)
-        return Directions(theta.reshape(-1, theta.shape[2]), importance=np.exp(logs).ravel())
+        theta /= np.sqrt(stretched)[:, None]
+        logs = np.log(self.stretch).sum() + 0.5 * n_features * np.log(squares / stretched)
+        return Directions(theta, importance=np.exp(logs))
 
-    def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
-        """Draw one turn, tilted."""
+    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> HadamardDirections | Directions:
+        """The same of many blocks at once, of which several may share a rotation."""
         self._check_features(n_features)
-        return draw_turn(rng, n_features, self._leaning)
+        if self.structured and n_features >= FEWEST_FEATURES:
+            return HadamardDirections.draw_blocks(self._draw_rotation, keys, stream, n_features)
+        return _draw_rows(self, keys, stream, n_features)
+
+    def _draw_rotation(self, rng: np.random.Generator, n_features: int) -> Rotation:
+        return draw_rotation(rng, n_features, self._stretch)
 
     @kept_property
-    def _leaning(self) -> Stretch:
+    def _stretch(self) -> Stretch:
         return Stretch.of(self.basis, self.stretch)
 
     def _check_features(self, n_features: int) -> None:
         if self.basis.shape[1] != n_features:
             raise SotddError(
-                f"the tilt is for {say_count(self.basis.shape[1], 'feature')} but the data have {n_features:,}."
+                f"the principal directions are for {say_count(self.basis.shape[1], 'feature')} but the data have "
+                f"{n_features:,}."
             )
+
+
+def _draw_rows(law: Sphere | Hadamard | ImportanceSampled, keys: Keys, stream: Stream, n_features: int) -> Directions:
+    """Many blocks of a law that draws directions one by one, unchecked."""
+    parts = []
+    for rng in keys.generators(stream):
+        drawn = law.draw(rng, BLOCK, n_features)
+        assert isinstance(drawn, Directions)
+        parts.append(Directions(drawn.theta.astype(np.float32), importance=drawn.importance))
+    return parts[0] if len(parts) == 1 else Directions.join(parts)
 
 
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale every row to length one, in place."""
     vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     return vectors
+
+
+@dataclass(frozen=True, eq=False)
+class ExplicitDirections:
+    """What stands in for a law where directions are explicit arrays: it knows its rows, and samples nothing.
+
+    Attributes
+    ----------
+    arrays
+        (L, d) each: θ, and φ where labels have directions of their own.
+    clamp
+        Where projected values are cut.
+    """
+
+    arrays: tuple[NDArray[np.floating], ...]
+    clamp: float | None
+
+    def describe(self) -> Mapping[str, object]:
+        """The cut; the numbers themselves are hashed."""
+        return {"law": "given", "clamp": self.clamp}
+
+    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
+        """Refuse to sample."""
+        raise SotddError("projections given as arrays cannot be continued: fit them instead.")
+
+    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> Directions:
+        """The rows of some blocks, of which the last may be shorter."""
+        return Directions(self.arrays[0 if stream == Stream.DIRECTIONS else -1][keys.rows], self.clamp)
 
 
 # ------------------------------------------------------------------ the principal directions of data

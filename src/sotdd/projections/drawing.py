@@ -14,13 +14,12 @@ from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.randomness import check_seed
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.inputs.reading import TableSettings
-from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted
-from sotdd.projections.draws import Laws
+from sotdd.projections.directions import DirectionLaw, Hadamard, ImportanceSampled, Sphere
 from sotdd.projections.labels import ClassQuantiles, LabelLaw
 from sotdd.projections.moments import CUT, TABLE_CUT, Moments, OrderLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
+from sotdd.projections.rotations import FEWEST_FEATURES
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
-from sotdd.projections.turns import FEWEST_FEATURES
 
 if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., object])
@@ -108,13 +107,12 @@ class Drawing:
             )
         scaler = find_scaler(self.scale, data, weigh_points=weigh_points)
         if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
-            law = Tilted.fit(data, scaler, law)
+            law = ImportanceSampled.fit(data, scaler, law)
         label_law = self.find_label_law(scaler)
         shared = check_choice(self.label_directions, "label_directions", ("shared", "own")) == "shared"
-        laws = Laws(n_features, law, label_law, check_seed(self.seed), shared_directions=shared)
+        seed, count = check_seed(self.seed), check_count(self.n_projections, "n_projections")
         columns = next((part.columns for part in data if part.columns is not None), None)
-        count = check_count(self.n_projections, "n_projections")
-        projections = Projections(n_features, count, laws, scaler, columns)
+        projections = Projections(n_features, count, law, label_law, seed, scaler, columns, shared)
         for part in data:
             projections.check(part)
         return projections

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_limit, describe
 from sotdd.basics.errors import SotddError
+from sotdd.basics.randomness import Stream
 from sotdd.basics.text import say_count
+from sotdd.projections.blocks import BLOCK, Keys
 from sotdd.projections.directions import Law, unit_rows
 from sotdd.projections.terms import Polynomials
 
@@ -198,25 +200,57 @@ class Moments(Law, name="moments"):
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""
-        return make_terms(self, *draw_numbers(self, [rng], n_projections))
+        return self._make_terms(*self._draw_numbers([rng], n_projections))
+
+    def draw_blocks(self, keys: Keys, stream: Stream, count: int) -> Polynomials:
+        """The same of many blocks at once."""
+        return self._make_terms(*self._draw_numbers(keys.generators(stream), count))
+
+    def count_blocks(self, keys: Keys, counted: NDArray[np.float64]) -> None:
+        """The same as weights of orders, without polynomials; see `sample_further`."""
+        from sotdd.projections.kernels import count_draws
+
+        n_projections, _, columns = counted.shape
+        rngs, rows = keys.generators(Stream.MORE_LABEL_TERMS), (columns - 1) * n_projections
+        normals, uniforms = self._draw_numbers(rngs, (columns - 1) * BLOCK)
+        count_draws(normals[:rows], uniforms[:rows], self.orders.cumulative(self.n_moments), counted)
+
+    def _draw_numbers(
+        self, rngs: Sequence[np.random.Generator], count: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Normal (B, k + 1) and uniform (B, k) numbers, as many from each generator, one after another."""
+        normals, uniforms = (
+            np.empty((len(rngs), count, self.n_moments + 1)),
+            np.empty((len(rngs), count, self.n_moments)),
+        )
+        for rng, some, others in zip(rngs, normals, uniforms, strict=True):
+            rng.standard_normal(out=some)
+            rng.random(out=others)
+        return normals.reshape(-1, self.n_moments + 1), uniforms.reshape(-1, self.n_moments)
+
+    def _make_terms(self, normals: NDArray[np.float64], uniforms: NDArray[np.float64]) -> Polynomials:
+        return moment_terms(unit_rows(normals), self.orders.orders(uniforms), self.cut)
 
 
-def draw_numbers(
-    law: Moments, generators: Sequence[np.random.Generator], n_projections: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Normal (B, k + 1) and uniform (B, k) numbers, as many from each generator, one after another."""
-    rows = len(generators) * n_projections
-    psi, uniforms = np.empty((rows, law.n_moments + 1)), np.empty((rows, law.n_moments))
-    for number, rng in enumerate(generators):
-        mine = slice(number * n_projections, (number + 1) * n_projections)
-        rng.standard_normal(out=psi[mine])
-        rng.random(out=uniforms[mine])
-    return psi, uniforms
+@dataclass(frozen=True, eq=False)
+class ExplicitMoments:
+    """What stands in for a law where label terms are explicit arrays: weights ψ (L, k + 1) and orders (L, k)."""
 
+    psi: NDArray[np.float64]
+    orders: NDArray[np.int64]
+    cut: float | None
 
-def make_terms(law: Moments, normals: NDArray[np.float64], uniforms: NDArray[np.float64]) -> Polynomials:
-    """The terms that such numbers make; the normal ones are overwritten."""
-    return moment_terms(unit_rows(normals), law.orders.orders(uniforms), law.cut)
+    def describe(self) -> Mapping[str, object]:
+        """Shape and cut; the numbers themselves are hashed."""
+        return {"law": "given moments", "n_moments": self.orders.shape[1], "cut": self.cut}
+
+    def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
+        """Refuse to sample."""
+        raise SotddError("projections given as arrays cannot be continued: fit them instead.")
+
+    def draw_blocks(self, keys: Keys, stream: Stream, count: int) -> Polynomials:
+        """The rows of some blocks, of which the last may be shorter."""
+        return moment_terms(self.psi[keys.rows], self.orders[keys.rows], self.cut)
 
 
 def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Projections: the recipe that every dataset of a comparison is seen through."""
+"""Projections: what every dataset of a comparison is projected by."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.checks import as_array, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
+from sotdd.basics.randomness import Stream
 from sotdd.basics.text import say_count
+from sotdd.basics.threads import serial_blas
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.schema import Names
-from sotdd.projections.directions import Law, Tilted
-from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
-from sotdd.projections.moments import check_orders
+from sotdd.projections.blocks import BLOCK, Block, Keys, sample_directions, sample_further, sample_terms
+from sotdd.projections.directions import DirectionLaw, ExplicitDirections, ImportanceSampled, Law
+from sotdd.projections.labels import LabelLaw
+from sotdd.projections.moments import ExplicitMoments, Moments, check_orders
+from sotdd.projections.rotations import FEWEST_FEATURES, Rotation, rotation_size
 from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:
     from sotdd.projections.drawing import DrawingSettings
 
-# Directions up to this size together are drawn once and kept, for comparisons that share projections.
+# Blocks up to this size together are sampled once and kept, for comparisons that share projections: by them these take
+# a tenth less time.
 _KEPT_BYTES = 64 << 20
 
 
@@ -35,19 +40,25 @@ _KEPT_BYTES = 64 << 20
 class Projections:
     """How datasets are projected: the laws, the seed and the scaler. It holds no data.
 
-    Made by `fit` or `from_arrays`. Datasets are comparable when they are seen through
+    Made by `fit` or `from_arrays`. Datasets are comparable when they are projected by
     projections with the same fingerprint.
 
     Attributes
     ----------
     n_features, n_projections
         Their sizes, d and L.
+    directions, label
+        The laws that they are sampled from, or what holds explicit arrays.
+    seed
+        What is sampled follows from it; None for explicit arrays.
     scaler
         What is done to features first; None for nothing.
-    source
-        Where the projections are drawn from.
     columns
         The names of the features, where they have names: data with names are matched by them.
+    shared_directions
+        Whether labels are projected along the directions of features, φ = θ.
+    first_block
+        Where the projections begin.
 
     Examples
     --------
@@ -63,9 +74,13 @@ class Projections:
 
     n_features: int
     n_projections: int
-    source: Source
-    scaler: Scaler | None
+    directions: DirectionLaw
+    label: LabelLaw
+    seed: int | None
+    scaler: Scaler | None = None
     columns: Names | None = None
+    shared_directions: bool = True
+    first_block: int = 0
 
     @classmethod
     def fit(
@@ -108,10 +123,9 @@ class Projections:
         seed
             An integer, or a NumPy Generator from which one is drawn.
         tilt
-            Whether directions of `Sphere` or `Hadamard` lean towards the principal directions of the
-            datasets, with weights that correct for it; see `sotdd.projections.Tilted`. It makes distances a few times
-            as exact, also between other datasets. Other laws of directions are never tilted. Tests and
-            references use the same projections without a tilt.
+            Whether more directions of `Sphere` or `Hadamard` are sampled near the principal directions of the
+            datasets, with weights that correct for it; see `sotdd.projections.ImportanceSampled`. It makes distances a
+            few times as exact, also between other datasets. Tests and references use the same laws without it.
         """
         from sotdd.projections.drawing import DRAWING
 
@@ -164,17 +178,22 @@ class Projections:
             )
         if directions[-1].shape != shape:
             raise SotddError(f"phi has shape {directions[-1].shape} but theta has {shape}: expected the same.")
-        source = Arrays(directions, weights, powers, check_limit(clamp, "clamp"), check_limit(cut, "cut"))
-        return cls(shape[1], shape[0], source, None)
+        explicit = ExplicitDirections(directions, check_limit(clamp, "clamp"))
+        moments = ExplicitMoments(weights, powers, check_limit(cut, "cut"))
+        return cls(shape[1], shape[0], explicit, moments, None, shared_directions=phi is None)
 
     @classmethod
     def restore(
-        cls, recipe: Mapping[str, Any], scaler: Scaler | None, fingerprint: str, tilt: Tilted | None = None
+        cls,
+        settings: Mapping[str, Any],
+        scaler: Scaler | None,
+        fingerprint: str,
+        tilt: ImportanceSampled | None = None,
     ) -> Projections:
-        """The projections that a recipe and a fingerprint belong to, or an error that says why they cannot be had.
+        """The projections that settings and a fingerprint belong to, or an error that says why they cannot be had.
 
         Laws of a user's own and arrays that were given are known by name or by hash only; a ``tilt`` that was learnt
-        from data comes beside the recipe.
+        from data comes beside the settings.
 
         Examples
         --------
@@ -184,12 +203,11 @@ class Projections:
         >>> again.fingerprint == original.fingerprint
         True
         """
-        tilted = tilt is not None and dict(tilt.describe()) == dict(recipe["directions"])
-        settings = {field.name: recipe[field.name] for field in fields(Laws) if field.name in recipe}
-        settings["directions"] = tilt if tilted else Law.restore(recipe["directions"])
-        settings["label"] = Law.restore(recipe["label"])
-        columns = tuple(recipe["columns"]) if "columns" in recipe else None
-        restored = cls(recipe["n_features"], recipe["n_projections"], Laws(**settings), scaler, columns)
+        tilted = tilt is not None and dict(tilt.describe()) == dict(settings["directions"])
+        known = {field.name: settings[field.name] for field in fields(cls) if field.name in settings}
+        known["directions"] = tilt if tilted else Law.restore(settings["directions"])
+        known |= {"label": Law.restore(settings["label"]), "scaler": scaler}
+        restored = cls(**{**known, "columns": tuple(settings["columns"]) if "columns" in settings else None})
         if restored.fingerprint != fingerprint:
             raise SotddError("its projections come out differently when drawn with the libraries installed here")
         return restored
@@ -223,98 +241,102 @@ class Projections:
 
     def _blocks(self, first: int, last: int) -> Block:
         """Whole blocks; kept for the next comparison where all blocks together are small."""
-        if 4 * self.n_projections * self.n_features > _KEPT_BYTES:
-            return self.source.blocks(first, last)
         kept = self._kept.get((first, last))
-        if kept is not None:
-            return kept
-        block = self.source.blocks(first, last)
-        block.freeze()
-        if sum(len(other) for other in list(self._kept.values())) < 2 * self.n_projections:  # in one portion or two
-            self._kept[first, last] = block
-        return block
+        if kept is None:
+            kept = self._sample(first, last)
+            small = 4 * self.n_projections * self.n_features <= _KEPT_BYTES
+            if small and sum(map(len, list(self._kept.values()))) < 2 * self.n_projections:  # in one portion or two
+                kept.freeze()
+                self._kept[first, last] = kept
+        return kept
+
+    @serial_blas.hold()
+    def _sample(self, first: int, last: int) -> Block:
+        keys, d = self._find_keys(first, last), self.n_features
+        directions = [sample_directions(self.directions, keys, Stream.DIRECTIONS, d)]
+        if not self.shared_directions:  # weights are those of θ alone
+            even = self.evenly().directions
+            directions.append(sample_directions(even, keys, Stream.LABEL_DIRECTIONS, d))
+        return Block(tuple(directions), sample_terms(self.label, keys))
+
+    def _find_keys(self, first: int, last: int) -> Keys:
+        return Keys(self.seed or 0, range(self.first_block + first, self.first_block + last), self._rotations)
 
     @kept_property
     def _kept(self) -> dict[tuple[int, int], Block]:
         return {}
 
-    def __getstate__(self) -> dict[str, object]:
-        """What is drawn again rather than copied stays behind."""
-        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+    @kept_property
+    def _rotations(self) -> dict[tuple[Stream, int], Rotation]:
+        return {}
 
-    def from_block(self, first: int, n_projections: int) -> Projections:
-        """``n_projections`` projections of the same laws, from block ``first`` of 64 on; there is no last one."""
-        if not isinstance(self.source, Laws):
-            raise SotddError("projections given as arrays cannot be continued: fit them instead.")
-        source = replace(self.source, first_block=self.source.first_block + first) if first else self.source
-        return replace(self, n_projections=n_projections, source=source)
+    def __getstate__(self) -> dict[str, object]:
+        """What is sampled again rather than copied stays behind."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_rotations")}
+
+    def sample_further(self, first: int, counted: NDArray[np.float64]) -> None:
+        """Sample the label law again for projections from block ``first`` on; see `blocks.sample_further`."""
+        sample_further(self.label, self._find_keys(first, first - (-len(counted) // BLOCK)), counted)
+
+    @property
+    def label_key(self) -> Hashable:
+        """What further samples of the label law follow from; None where they are not known to be the same again."""
+        return (self.label, self.seed, self.first_block) if type(self.label) is Moments else None
 
     @property
     def is_sampled(self) -> bool:
         """Whether they are sampled from laws, by a seed: then more of them may follow."""
-        return isinstance(self.source, Laws)
+        return self.seed is not None
 
-    def adapt(self, seed: int, **changes: Any) -> Projections:  # noqa: ANN401  # as `replace` takes them
-        """The same laws with another seed, and perhaps for other features."""
-        assert isinstance(self.source, Laws)
-        source = replace(self.source, seed=seed, n_features=changes.get("n_features", self.n_features))
-        return replace(self, source=source, **changes)
-
-    def draw_further(self, first: int, counted: NDArray[np.float64]) -> None:
-        """Draw the label law again for projections from block ``first`` on; see `Laws.draw_further`."""
-        assert isinstance(self.source, Laws)
-        self.source.draw_further(first, counted)
-
-    @property
-    def label_key(self) -> Hashable:
-        """What further draws of the label law follow from; None where they are not known to be the same again."""
-        laws = self.source
-        return (laws.label, laws.seed, laws.first_block) if isinstance(laws, Laws) and laws.repeats else None
-
-    @property
-    def seed(self) -> int | None:
-        """The seed that they are sampled by; None where they were explicit arrays."""
-        return self.source.seed if isinstance(self.source, Laws) else None
+    def from_block(self, first: int, n_projections: int) -> Projections:
+        """``n_projections`` projections of the same laws, from block ``first`` of 64 on; there is no last one."""
+        if not self.is_sampled:
+            raise SotddError("projections given as arrays cannot be continued: fit them instead.")
+        return replace(self, n_projections=n_projections, first_block=self.first_block + first)
 
     @property
     def uniform(self) -> bool:
         """Whether means over directions are those of uniform ones, by their weights."""
-        return isinstance(self.source, Laws) and getattr(self.source.directions, "uniform", False)
+        return bool(getattr(self.directions, "uniform", False))
 
     @property
-    def turn_size(self) -> int | None:
+    def rotation_size(self) -> int | None:
         """How many projections share the work of one fast transform; None where each is projected along by itself."""
-        return self.source.turn_size if isinstance(self.source, Laws) else None
+        structured = getattr(self.directions, "structured", False) and self.n_features >= FEWEST_FEATURES
+        return rotation_size(self.n_features) if structured else None
 
     @property
     def n_directions(self) -> int:
         """How many directions a projection has: one that features and labels share, or one for each."""
-        return 1 if self.source.shared_directions else 2
+        return 1 if self.shared_directions else 2
 
     @property
     def weighted(self) -> bool:
-        """Whether projections count differently in a mean, as those do that are tilted."""
-        return getattr(self._blocks(0, 1).features, "importance", None) is not None
+        """Whether projections have different weights in a mean, as those that are sampled by importance."""
+        return self._blocks(0, 1).features.importance is not None
 
     @property
-    def tilt(self) -> Tilted | None:
+    def tilt(self) -> ImportanceSampled | None:
         """The law of directions where it was learnt from data; None for others."""
-        laws = self.source
-        return laws.directions if isinstance(laws, Laws) and isinstance(laws.directions, Tilted) else None
+        return self.directions if isinstance(self.directions, ImportanceSampled) else None
 
     def evenly(self) -> Projections:
-        """The same without a tilt: directions that all count the same."""
-        laws = self.source
-        if not isinstance(laws, Laws) or not isinstance(laws.directions, Tilted):
-            return self
-        return replace(self, source=replace(laws, directions=laws.directions.even))
+        """The same without importance sampling: directions that all have the same weight."""
+        return self if self.tilt is None else replace(self, directions=self.tilt.even)
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""
+        for law in (self.directions, self.label):
+            if not isinstance(law.describe(), Mapping):
+                raise SotddError(f"{type(law).__name__}.describe() must return a mapping of JSON values.")
         return {
             "n_features": self.n_features,
             "n_projections": self.n_projections,
-            **self.source.describe(),
+            "directions": dict(self.directions.describe()),
+            "label": dict(self.label.describe()),
+            **({} if self.seed is None else {"seed": self.seed}),
+            "shared_directions": self.shared_directions,
+            **({"first_block": self.first_block} if self.first_block else {}),
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
             **({} if self.columns is None else {"columns": list(self.columns)}),
         }
@@ -335,18 +357,18 @@ class Projections:
                 f"a law's describe() returned more than JSON values ({error}): check that method."
             ) from error
         digest = hashlib.sha256(text.encode())
-        for numbers in self._sample():
+        for numbers in self._list_numbers():
             digest.update(np.ascontiguousarray(numbers).tobytes())
         return digest.hexdigest()[:16]
 
-    def _sample(self) -> list[NDArray[Any]]:
-        """All numbers of explicit arrays; or of the first block drawn, the terms and part of a projection."""
-        if isinstance(self.source, Arrays):
-            return [*self.source.directions, self.source.psi, self.source.orders]
+    def _list_numbers(self) -> list[NDArray[Any]]:
+        """All numbers of explicit arrays; or of the first block sampled, the terms and part of a projection."""
+        if isinstance(self.directions, ExplicitDirections) and isinstance(self.label, ExplicitMoments):
+            return [*self.directions.arrays, self.label.psi, self.label.orders]
         block = self._blocks(0, 1)
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
-        drawn = [directions.sample(probe) for directions in block.directions]
-        numbers = block.terms.weights, block.terms.coefficients, *drawn
+        directions = [drawn.sample(probe) for drawn in block.directions]
+        numbers = block.terms.weights, block.terms.coefficients, *directions
         return [np.round(np.asarray(part, np.float64), 5) + 0.0 for part in numbers]  # + 0.0: there is one zero
 
     def check(self, data: LabelledData) -> None:
@@ -360,7 +382,7 @@ class Projections:
 
     def check_shape(self, point_shape: tuple[int, ...], name: str) -> None:
         """Refuse points of a shape that the law of directions is not for, where it minds that."""
-        check = getattr(getattr(self.source, "directions", None), "check_points", None)
+        check = getattr(self.directions, "check_points", None)
         if check is not None:
             check(point_shape, name)
 

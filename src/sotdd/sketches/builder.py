@@ -28,7 +28,7 @@ from sotdd.inputs.loaders.tables import is_frame
 from sotdd.inputs.opening import open_alike
 from sotdd.inputs.schema import Schema
 from sotdd.inputs.tensors import is_tensor
-from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.blocks import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.controls import PowerSums, draw_weights
 from sotdd.sketches.histograms import check_classes, find_quantiles

@@ -14,7 +14,7 @@ from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, PointMoment
 from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.draws import BLOCK, ORDERS, Block
+from sotdd.projections.blocks import BLOCK, ORDERS, Block
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.sums import Sums
 

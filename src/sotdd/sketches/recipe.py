@@ -14,7 +14,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.text import quote, show
 from sotdd.compute.matrix import DistanceMatrix
-from sotdd.projections.directions import TILTED_TURNS, Tilted
+from sotdd.projections.directions import TILTED_ROTATIONS, ImportanceSampled
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.codec import Arrays, Field, Header, Reader, pack_remarks
@@ -50,8 +50,7 @@ class Recipe:
     settings: Mapping[str, Any]
     fingerprint: str
     scaler: Scaler | None
-    tilt: Tilted | None
-    known: Projections | None = None
+    tilt: ImportanceSampled | None
 
     @classmethod
     def of(cls, projections: Projections) -> Recipe:
@@ -152,14 +151,14 @@ def _read_scaler(reader: Reader) -> Scaler | None:
         raise reader.refuse(first_line(error)) from error
 
 
-def _read_tilt(reader: Reader) -> Tilted | None:
+def _read_tilt(reader: Reader) -> ImportanceSampled | None:
     if not reader.holds("basis"):
         return None
     recipe = reader.within("recipe")
     basis = reader.array("basis", Field("f4", (None, recipe.count("n_features"))))
     stretch = reader.array("stretch", Field("f8", (len(basis),)))
     try:
-        return Tilted(basis, stretch, recipe.within("directions").get("law", str) == TILTED_TURNS)
+        return ImportanceSampled(basis, stretch, recipe.within("directions").get("law", str) == TILTED_ROTATIONS)
     except SotddError as error:
         raise reader.refuse(first_line(error)) from error
 

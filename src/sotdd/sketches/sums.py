@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sotdd.compute.engine import choose_engine, refuse_bad_terms
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.draws import BLOCK
+from sotdd.projections.blocks import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import describe_overflow
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader

@@ -37,7 +37,7 @@ from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find_distances, make_seed
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import BLOCK
+from sotdd.projections.blocks import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.histograms import BINS, Histograms, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels

@@ -33,7 +33,7 @@ from sotdd.compute.kernels.moments import norm_sums
 from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import Slices
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.blocks import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import LabelTerms, describe_overflow, find_class_terms, sort_classes
 
@@ -176,7 +176,7 @@ def _fit_chunk(datasets: Sequence[LabelledData], projections: Projections, reque
     """The tile of products, and how many projections are in memory at a time, about as many as ``requested``."""
     # Points of twins are projected once, and products depend on nothing else.
     distinct = {id(data.features): data.n_points for data in datasets}
-    n_points, size = max(1, projections.n_directions * sum(distinct.values())), projections.turn_size
+    n_points, size = max(1, projections.n_directions * sum(distinct.values())), projections.rotation_size
     by_rows, by_draws = _TILE_BYTES // (4 * n_points), _DRAW_BYTES // (8 * projections.n_features * _TILES)
     tile = max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
     few = 8 * _TILES * tile * n_points <= _TILES * _TILE_BYTES

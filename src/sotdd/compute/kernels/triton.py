@@ -203,7 +203,7 @@ def _times_hadamard(x, SIZE: tl.constexpr):
 
 
 @triton.jit
-def project_turn(
+def project_rotation(
     points,
     signs,
     scales,
@@ -218,7 +218,7 @@ def project_turn(
     A: tl.constexpr,
     B: tl.constexpr,
 ):
-    """One program projects P points along all A · B rows of a turn and writes those from ``first`` on.
+    """One program projects P points along all A · B rows of a rotation and writes those from ``first`` on.
 
     Position a · B + b of a point is at [a, b] of a matrix: transforms of its rows and of its columns together are one
     of the whole. Between the two it is turned over, so it lies as [b, a] after an odd number of transforms.

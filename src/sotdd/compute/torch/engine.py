@@ -71,7 +71,7 @@ class TorchEngine:
         by_class: Collection[int] = (),
     ) -> TorchData:
         """Copy the datasets to the device, where they fit; they stay there for the next time."""
-        rotates = projections.turn_size is not None
+        rotates = projections.rotation_size is not None
         self.workers.count = min(self._threads, _SAMPLING[bool(n_label_samples) if rotates else 2])
         return TorchData(self, datasets, projections, n_label_samples, by_class)
 

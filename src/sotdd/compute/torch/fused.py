@@ -18,8 +18,8 @@ import torch
 _WIDTH = 1024  # values that one program takes at a time
 _NARROW = 64  # the same, where it keeps a sum of every power
 _MOST_PROGRAMS = 65_535  # along the second axis of a grid
-LARGEST_TURN = 1 << 14  # dimensions of a turn that one program can hold
-_TURN_VALUES = 1 << 13  # values that it works on
+LARGEST_ROTATION = 1 << 14  # dimensions of a rotation that one program can hold
+_ROTATION_VALUES = 1 << 13  # values that it works on
 
 
 def available(rows: torch.Tensor) -> bool:
@@ -110,19 +110,19 @@ def transport(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p:
     return costs
 
 
-def project_turn(
+def project_rotation(
     points: torch.Tensor,
     signs: torch.Tensor,
     scales: torch.Tensor,
     first: int,
     out: torch.Tensor,
 ) -> None:
-    """Write projections (B, m) of points (m, d) by rows of a turn; see `sotdd.compute.torch.upload.UploadedTurn`."""
+    """Write projections (B, m) of points (m, d) by rows of a rotation; see `torch.upload.UploadedRotation`."""
     (m, d), size = points.shape, signs.shape[1]
     levels = size.bit_length() - 1
-    side_by_side = max(1, min(16, _TURN_VALUES // size))
+    side_by_side = max(1, min(16, _ROTATION_VALUES // size))
     with torch.cuda.device(points.device):
-        _kernels().project_turn[(-(-m // side_by_side),)](
+        _kernels().project_rotation[(-(-m // side_by_side),)](
             points, signs, scales, out, m, d, out.stride(0), first, len(scales), points.stride(0),
             P=side_by_side, A=1 << levels // 2, B=1 << levels - levels // 2,
             num_warps=max(4, min(16, side_by_side * size // 2048)),

@@ -29,7 +29,7 @@ from sotdd.compute.torch.upload import (
     scale_points,
 )
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.blocks import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import describe_overflow
 
@@ -208,7 +208,7 @@ class TorchData:
 
 def _find_first(projections: Projections, chunk: int | None) -> int:
     """How many projections come first: few, to begin soon, unless they are cut out of a large rotation."""
-    rotation = projections.turn_size
+    rotation = projections.rotation_size
     usual = _FIRST_CHUNK if rotation is None or rotation <= _LARGE_ROTATION else rotation  # most of its work is shared
     return usual if chunk is None else min(usual, chunk)
 

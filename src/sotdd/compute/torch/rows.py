@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise as neighbours
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -21,17 +21,11 @@ from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import ORDERS
+from sotdd.projections.blocks import ORDERS
 from sotdd.projections.terms import LabelTerms
 from sotdd.projections.terms import find_class_terms as find_on_host
 
-if TYPE_CHECKING:
-    from sotdd.compute.torch.upload import UploadedTurn
-
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
-
-# Directions on a device: (B, d), or rows of turns.
-Along: TypeAlias = "torch.Tensor | list[UploadedTurn]"
 
 
 class Scaling(NamedTuple):

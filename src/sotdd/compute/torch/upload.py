@@ -19,11 +19,11 @@ from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Classes, Layout, Rows, Scaling, Terms, copy_array
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
-from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.blocks import BLOCK, Block
 from sotdd.projections.maps import DirectionMap, Directions
 from sotdd.projections.recipe import Projections
+from sotdd.projections.rotations import HadamardDirections, Rotation, Stretch
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import Stretch, Turn, TurnedDirections
 
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
 _RESIDENT_SHARE = 0.4
@@ -74,10 +74,10 @@ class _Device:
         """Linear directions."""
         return _Matrix(copy_array(drawn.theta, np.float32, self.device), drawn.clamp)
 
-    def upload_rotations(self, drawn: TurnedDirections) -> _Directions:
-        """Directions that are rows of turns."""
-        turns = [UploadedTurn.of(turn, first, stop, self.device) for turn, first, stop in drawn.parts]
-        return _Turns(turns, drawn.stretch)
+    def upload_rotations(self, drawn: HadamardDirections) -> _Directions:
+        """Directions that are rows of rotations."""
+        rotations = [UploadedRotation.of(rotation, first, stop, self.device) for rotation, first, stop in drawn.parts]
+        return _Rotations(rotations, drawn.stretch)
 
     def upload_map(self, drawn: DirectionMap) -> _Directions:
         """A map of a user's own, which stays where it is."""
@@ -96,12 +96,12 @@ class _Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class _Turns:
-    turns: list[UploadedTurn]
+class _Rotations:
+    rotations: list[UploadedRotation]
     stretch: Stretch | None
 
     def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
-        """Stretch points along those directions that these lean towards, and go through one turn after another."""
+        """Stretch points along some directions, and go through one rotation after another."""
         stretch = self.stretch
         if stretch is not None:
             if stretch not in kept:
@@ -110,10 +110,10 @@ class _Turns:
                 )
                 kept[stretch] = torch.addmm(points, points @ basis.T, further)
             points = kept[stretch]
-        rows, done = points.new_empty((sum(len(turn.scales) for turn in self.turns), len(points))), 0
-        for turn in self.turns:
-            turn.write(points, rows[done : done + len(turn.scales)])
-            done += len(turn.scales)
+        rows, done = points.new_empty((sum(len(rotation.scales) for rotation in self.rotations), len(points))), 0
+        for rotation in self.rotations:
+            rotation.write(points, rows[done : done + len(rotation.scales)])
+            done += len(rotation.scales)
         return rows
 
 
@@ -242,13 +242,13 @@ def free_bytes(device: torch.device) -> int:
 
 
 def fit_chunk(datasets: Sequence[LabelledData], projections: Projections, device: torch.device) -> int:
-    """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
+    """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two."""
     sizes = [data.n_points for data in datasets] or [1]
     per_projection = 4 * sum(sizes) + (_WORK_BYTES + 4 * (projections.n_directions - 1)) * max(sizes)
     fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
-    turn_size = projections.turn_size
-    if turn_size is not None:  # projections of a turn share most of their work
-        largest = max(_LARGEST_CHUNK, turn_size)
+    rotation_size = projections.rotation_size
+    if rotation_size is not None:  # projections of a rotation share most of their work
+        largest = max(_LARGEST_CHUNK, rotation_size)
         return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
     fitting = min(fitting, _DRAWN_BYTES // (DRAWN_AHEAD * 4 * projections.n_directions * projections.n_features))
     return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
@@ -272,29 +272,29 @@ def give_back(device: torch.device) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class UploadedTurn:
-    """Some directions of a turn, from ``first`` on, on the device."""
+class UploadedRotation:
+    """Some directions of a rotation, from ``first`` on, on the device."""
 
     signs: torch.Tensor  # (3, D)
     scales: torch.Tensor  # (B,)
     first: int
 
     @classmethod
-    def of(cls, turn: Turn, first: int, stop: int, device: torch.device) -> UploadedTurn:
+    def of(cls, rotation: Rotation, first: int, stop: int, device: torch.device) -> UploadedRotation:
         """Copy what these directions need."""
-        signs, scales = (copy_array(part, np.float32, device) for part in (turn.signs, turn.scales[first:stop]))
+        signs, scales = (copy_array(part, np.float32, device) for part in (rotation.signs, rotation.scales[first:stop]))
         return cls(signs, scales, first)
 
     def write(self, points: torch.Tensor, out: torch.Tensor) -> None:
         """Write the projections (B, m) of stretched points (m, d)."""
-        if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_TURN:
-            fused.project_turn(points, self.signs, self.scales, self.first, out)
+        if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_ROTATION:
+            fused.project_rotation(points, self.signs, self.scales, self.first, out)
             return
         for block in _cut_points(len(points), self.signs):
             out[:, block] = self._multiply(points[block]).mul_(self.scales[:, None])
 
     def _multiply(self, points: torch.Tensor) -> torch.Tensor:
-        """Products (B, m) with bare rows of the turn."""
+        """Products (B, m) with bare rows of the rotation."""
         count, size = len(self.scales), self.signs.shape[1]
         z = points.new_zeros((size, len(points)))
         torch.mul(points.T, self.signs[0, : points.shape[1], None], out=z[: points.shape[1]])

@@ -1,25 +1,27 @@
-"""Turns: orthogonal maps made of Hadamard transforms and signs, whose rows are directions.
+"""Rotations made of Hadamard transforms and signs, whose rows are directions.
 
-A turn of D dimensions, a power of two, is H·S₃·H·S₂·H·S₁ with H the Hadamard matrix and S random signs. Its D rows,
-seen in the first d coordinates and brought to length one, stand in for D directions uniform on the sphere. All D
-projections of a point take about 3·D·log₂ D additions, where a product takes 2·d·D operations, and a turn is drawn from
-3·D bits.
+A rotation of D dimensions, a power of two, is H·S₃·H·S₂·H·S₁ with H the Hadamard matrix and S random signs. Its D rows,
+cut to the first d coordinates and brought to length one, stand in for D directions uniform on the sphere. All D
+projections of a point take about 3·D·log₂ D additions, where a product takes 2·d·D operations, and a rotation is drawn
+from 3·D bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.memory import empty_lines, kept_property
+from sotdd.basics.randomness import Stream, generator
+from sotdd.projections.blocks import BLOCK, Keys
 from sotdd.projections.maps import DirectionMap, Floats, Uploader, cut_parts
 
-# With fewer features a product is as fast. Rows of a turn, seen in a few coordinates, may also be so short that little
-# of them is more than rounding.
+# With fewer features a product is as fast. Rows of a rotation, cut to a few coordinates, may also be so short that
+# little of them is more than rounding.
 FEWEST_FEATURES = 128
 
 # Fewer dimensions would make directions a coarse grid.
@@ -32,13 +34,16 @@ _MEASURED = 4096
 # How many directions go into the fingerprint.
 _SAMPLED = 8
 
+# How many rotations are kept, for the blocks in them that are sampled next.
+_KEPT = 16
+
 # Coordinates whose part in the directions is found at a time.
 _COORDINATES = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """What directions lean by: along v_j they are s_j times as long, or, which is the same, points are.
+    """How directions are stretched: along v_j they are s_j times as long, or, which is the same, points are.
 
     Attributes
     ----------
@@ -67,19 +72,19 @@ class Stretch:
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
-    """One turn: direction i is scale_i · row_i, seen by points that are stretched first.
+class Rotation:
+    """One rotation: direction i is scale_i · row_i, for points that are stretched first.
 
     Attributes
     ----------
     signs
         (3, D) what values are multiplied by before each transform; powers of two in them keep values small.
     stretch
-        How points are stretched, the same for all turns of a law; None where they are not.
+        How points are stretched, the same for all rotations of a law; None where they are not.
     scales
         (D,) what brings each direction to its length.
     importance
-        (D,) what each direction counts by; None where all count the same.
+        (D,) the weight of each direction; None where all weigh the same.
     """
 
     signs: Floats
@@ -106,14 +111,18 @@ class Turn:
         project_rows(points, self.signs, self.scales[first:last], start, first - start, out, at, z)
 
 
+# Draws a rotation for points with that many features.
+Draw: TypeAlias = Callable[[np.random.Generator, int], Rotation]
+
+
 @dataclass(frozen=True, eq=False)
-class TurnedDirections(DirectionMap):
-    """Drawn directions that are rows of turns: maps points (m, d) to values (B, m).
+class HadamardDirections(DirectionMap):
+    """Drawn directions that are rows of rotations: maps points (m, d) to values (B, m).
 
     Attributes
     ----------
     parts
-        Of each turn in use, the turn, its first direction and the one after the last.
+        Of each rotation in use, the rotation, its first direction and the one after the last.
     n_features
         d.
 
@@ -125,25 +134,39 @@ class TurnedDirections(DirectionMap):
     ((4, 7), (4, 200))
     """
 
-    parts: tuple[tuple[Turn, int, int], ...]
+    parts: tuple[tuple[Rotation, int, int], ...]
     n_features: int
 
     @classmethod
-    def draw(cls, turn: Callable[[], Turn], n_projections: int, n_features: int) -> TurnedDirections:
-        """That many directions, of as many turns as it takes."""
-        size = turn_size(n_features)
+    def draw(cls, draw: Draw, rng: np.random.Generator, n_projections: int, n_features: int) -> HadamardDirections:
+        """Draw as many rotations as it takes."""
+        size = rotation_size(n_features)
         starts = range(0, n_projections, size)
-        return cls(tuple((turn(), 0, min(size, n_projections - start)) for start in starts), n_features)
+        return cls(tuple((draw(rng, n_features), 0, min(size, n_projections - at)) for at in starts), n_features)
+
+    @classmethod
+    def draw_blocks(cls, draw: Draw, keys: Keys, stream: Stream, n_features: int) -> HadamardDirections:
+        """The directions of some blocks; where threads draw one rotation at the same time, they all take the first."""
+        size, kept, parts = rotation_size(n_features), keys.kept, []
+        for number in keys.numbers:
+            which, first = divmod(number * BLOCK, size)
+            rotation = kept.get((stream, which))
+            if rotation is None:
+                rotation = kept.setdefault((stream, which), draw(generator(keys.seed, stream, which), n_features))
+                for old in list(kept)[:-_KEPT]:
+                    kept.pop(old, None)
+            parts.append(cls(((rotation, first, first + BLOCK),), n_features))
+        return cls.join(parts)
 
     def __len__(self) -> int:
         """How many directions there are."""
         return sum(stop - first for _, first, stop in self.parts)
 
     def project(self, points: Floats, out: Floats, at: int = 0, tile: int | None = None) -> None:
-        """Stretch points where directions are, and go through one turn after another."""
+        """Stretch points where directions are, and go through one rotation after another."""
         points, done = points if self.stretch is None else self.stretch.apply(points), 0
-        for turn, first, stop in self.parts:
-            turn.write(points, first, out[done : done + stop - first], at)
+        for rotation, first, stop in self.parts:
+            rotation.write(points, first, out[done : done + stop - first], at)
             done += stop - first
 
     @kept_property
@@ -166,30 +189,30 @@ class TurnedDirections(DirectionMap):
 
     @property
     def importance(self) -> NDArray[np.float64] | None:
-        """(B,) what each direction counts by; None where all count the same."""
+        """(B,) the weight of each direction; None where all weigh the same."""
         if self.parts[0][0].importance is None:
             return None
         return np.concatenate(
-            [turn.importance[first:stop] for turn, first, stop in self.parts if turn.importance is not None]
+            [rotation.importance[first:stop] for rotation, first, stop in self.parts if rotation.importance is not None]
         )
 
-    def part(self, rows: slice) -> TurnedDirections:
+    def part(self, rows: slice) -> HadamardDirections:
         """Some consecutive directions."""
-        return TurnedDirections(cut_parts(self.parts, rows), self.n_features)
+        return HadamardDirections(cut_parts(self.parts, rows), self.n_features)
 
     @classmethod
-    def join(cls, parts: Sequence[TurnedDirections]) -> TurnedDirections:
-        """Those of consecutive blocks together; neighbours in one turn become one part."""
-        together: list[tuple[Turn, int, int]] = []
-        for turn, first, stop in (part for drawn in parts for part in drawn.parts):
-            if together and together[-1][0] is turn and together[-1][2] == first:
-                together[-1] = (turn, together[-1][1], stop)
+    def join(cls, parts: Sequence[HadamardDirections]) -> HadamardDirections:
+        """Those of consecutive blocks together; neighbours in one rotation become one part."""
+        together: list[tuple[Rotation, int, int]] = []
+        for rotation, first, stop in (part for drawn in parts for part in drawn.parts):
+            if together and together[-1][0] is rotation and together[-1][2] == first:
+                together[-1] = (rotation, together[-1][1], stop)
             else:
-                together.append((turn, first, stop))
+                together.append((rotation, first, stop))
         return cls(tuple(together), parts[0].n_features)
 
     def sample(self, probe: Floats) -> NDArray[Any]:
-        """What the first directions make of a probe: few and small, as a tilt differs from machine to machine."""
+        """What the first directions make of a probe: few and small, as last bits differ from machine to machine."""
         return self.part(slice(_SAMPLED))(probe / np.linalg.norm(probe))[:, 0]
 
     def project_tensor(self, points: Any) -> Any:  # noqa: ANN401  # torch is loaded late
@@ -201,18 +224,18 @@ class TurnedDirections(DirectionMap):
         return device.upload_rotations(self)
 
 
-def turn_size(n_features: int) -> int:
-    """How many directions a turn of points with this many features has, D."""
+def rotation_size(n_features: int) -> int:
+    """How many directions a rotation of points with this many features has, D."""
     return max(_FEWEST_DIMENSIONS, 1 << (n_features - 1).bit_length())
 
 
-def draw_turn(rng: np.random.Generator, n_features: int, stretch: Stretch | None = None) -> Turn:
-    """Draw a turn, perhaps one whose directions are stretched."""
-    size = turn_size(n_features)
+def draw_rotation(rng: np.random.Generator, n_features: int, stretch: Stretch | None = None) -> Rotation:
+    """Draw a rotation, perhaps one whose directions are stretched."""
+    size = rotation_size(n_features)
     signs = (1 - 2 * rng.integers(0, 2, size=(3, size), dtype=np.int8)).astype(np.float32)
     signs[1:] *= np.float32(2.0 ** -((size.bit_length() - 1) // 2))
     length = size**1.5 * float(abs(signs[1, 0])) ** 2  # of whole rows
-    bare = Turn(signs, None, np.ones(size, np.float32), None)
+    bare = Rotation(signs, None, np.ones(size, np.float32), None)
     scales = 1 / (length * _lengths(bare, n_features, length))  # (D,)
     if stretch is None:
         return replace(bare, scales=scales.astype(np.float32))
@@ -220,12 +243,12 @@ def draw_turn(rng: np.random.Generator, n_features: int, stretch: Stretch | None
     bare.write(stretch.basis, 0, along)
     stretched = 1 + (along * scales[:, None]) ** 2 @ (stretch.factors**2 - 1)
     importance = np.exp(np.log(stretch.factors).sum() - 0.5 * n_features * np.log(stretched))
-    return Turn(signs, stretch, (scales / np.sqrt(stretched)).astype(np.float32), importance)
+    return Rotation(signs, stretch, (scales / np.sqrt(stretched)).astype(np.float32), importance)
 
 
-def _lengths(turn: Turn, n_features: int, whole: float) -> NDArray[np.float64]:
+def _lengths(rotation: Rotation, n_features: int, whole: float) -> NDArray[np.float64]:
     """(D,) the length of each row in the first coordinates, where a whole row counts as one."""
-    size = turn.signs.shape[1]
+    size = rotation.signs.shape[1]
     if size > _MEASURED or size == n_features:
         return np.full(size, np.sqrt(n_features / size))
     fewer = range(n_features) if 2 * n_features <= size else range(n_features, size)
@@ -233,7 +256,7 @@ def _lengths(turn: Turn, n_features: int, whole: float) -> NDArray[np.float64]:
     for start in range(fewer.start, fewer.stop, _COORDINATES):
         stop = min(start + _COORDINATES, fewer.stop)
         entries = np.empty((size, stop - start), np.float32)
-        turn.write(np.eye(stop - start, size, start, dtype=np.float32), 0, entries)
+        rotation.write(np.eye(stop - start, size, start, dtype=np.float32), 0, entries)
         squares += np.einsum("ij,ij->i", entries, entries, dtype=np.float64)
     squares /= whole**2
     return np.sqrt(squares if fewer.start == 0 else 1 - squares)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from sotdd.basics.checks import as_array, check_limit
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.text import say_count
+
+if TYPE_CHECKING:
+    from sotdd.projections.rotations import Rotation
 
 Floats = NDArray[np.float32]
 _Source = TypeVar("_Source")
@@ -33,19 +36,6 @@ class PointMap(Protocol):
         """Project a block of scaled points."""
 
 
-class Uploader(Protocol):
-    """What a torch engine offers to direction maps, each of which calls one of these for itself."""
-
-    def upload_matrix(self, drawn: Any) -> Any:  # noqa: ANN401  # torch is loaded late
-        """Linear directions: a matrix."""
-
-    def upload_rotations(self, drawn: Any) -> Any:  # noqa: ANN401
-        """Directions that are rows of rotations."""
-
-    def upload_map(self, drawn: Any) -> Any:  # noqa: ANN401
-        """Any other map."""
-
-
 class DirectionMap(ABC):
     """Sampled projections of points: what a law of directions samples, once it is checked."""
 
@@ -53,6 +43,11 @@ class DirectionMap(ABC):
     def matrix(self) -> NDArray[np.floating] | None:
         """(B, d) the directions; None for a map that is not linear."""
         return None
+
+    @property
+    def rotations(self) -> tuple[tuple[Rotation, int, int], ...]:
+        """The rotations whose rows the directions are, each with the first of its rows and the one after the last."""
+        return ()
 
     @property
     def clamp(self) -> float | None:
@@ -80,9 +75,10 @@ class DirectionMap(ABC):
         Matrix products are made with this many directions at a time: their rounding depends on their shape.
         """
 
-    @abstractmethod
     def project_tensor(self, points: Any) -> Any:  # noqa: ANN401  # torch is loaded late
         """The projections (B, m) of a tensor of points (m, d), which torch can differentiate."""
+        values = points.new_tensor(self.matrix) @ points.T
+        return values if self.clamp is None else values.clamp(-self.clamp, self.clamp)
 
     @abstractmethod
     def part(self, rows: slice) -> Self:
@@ -102,10 +98,6 @@ class DirectionMap(ABC):
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-
-    @abstractmethod
-    def upload(self, device: Uploader) -> Any:  # noqa: ANN401
-        """The same for the device of a torch engine."""
 
     def __call__(self, points: NDArray[np.floating]) -> Floats:
         """The projections (B, m) of points (m, d)."""
@@ -157,11 +149,6 @@ class Directions(DirectionMap):
         with np.errstate(over="ignore"):  # found, and explained, where rows are checked
             return np.ascontiguousarray(self.theta, np.float32)
 
-    def project_tensor(self, points: Any) -> Any:  # noqa: ANN401
-        """Multiply, and cut."""
-        values = points.new_tensor(self.theta) @ points.T
-        return values if self.clamp is None else values.clamp(-self.clamp, self.clamp)
-
     def part(self, rows: slice) -> Directions:
         """Some consecutive directions."""
         return Directions(self.theta[rows], self.clamp, None if self.importance is None else self.importance[rows])
@@ -180,10 +167,6 @@ class Directions(DirectionMap):
     def sample(self, probe: Floats) -> NDArray[Any]:
         """The first numbers of the first direction."""
         return self.theta[0, :_SAMPLE]
-
-    def upload(self, device: Uploader) -> Any:  # noqa: ANN401
-        """As a matrix."""
-        return device.upload_matrix(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,10 +234,6 @@ class MappedPoints(DirectionMap):
     def sample(self, probe: Floats) -> NDArray[Any]:
         """What the maps make of a probe."""
         return self(probe)[:, 0]
-
-    def upload(self, device: Uploader) -> Any:  # noqa: ANN401
-        """As they are."""
-        return device.upload_map(self)
 
 
 def check_directions(drawn: object, law: str, n_projections: int, n_features: int) -> DirectionMap:

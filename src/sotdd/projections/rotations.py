@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sotdd.basics.memory import empty_lines, kept_property
 from sotdd.basics.randomness import Stream, generator
 from sotdd.projections.blocks import BLOCK, Keys
-from sotdd.projections.maps import DirectionMap, Floats, Uploader, cut_parts
+from sotdd.projections.maps import DirectionMap, Floats, cut_parts
 
 # With fewer features a product is as fast. Rows of a rotation, cut to a few coordinates, may also be so short that
 # little of them is more than rounding.
@@ -178,6 +178,11 @@ class HadamardDirections(DirectionMap):
         return np.asfortranarray(rows)
 
     @property
+    def rotations(self) -> tuple[tuple[Rotation, int, int], ...]:
+        """The rotations in use."""
+        return self.parts
+
+    @property
     def matrix(self) -> Floats:
         """The directions themselves."""
         return self.theta
@@ -214,14 +219,6 @@ class HadamardDirections(DirectionMap):
     def sample(self, probe: Floats) -> NDArray[Any]:
         """What the first directions make of a probe: few and small, as last bits differ from machine to machine."""
         return self.part(slice(_SAMPLED))(probe / np.linalg.norm(probe))[:, 0]
-
-    def project_tensor(self, points: Any) -> Any:  # noqa: ANN401  # torch is loaded late
-        """Multiply by the directions themselves, which has a gradient."""
-        return points.new_tensor(self.theta) @ points.T
-
-    def upload(self, device: Uploader) -> Any:  # noqa: ANN401
-        """As rotations."""
-        return device.upload_rotations(self)
 
 
 def rotation_size(n_features: int) -> int:

@@ -18,22 +18,6 @@ Rows = NDArray[np.float32]  # (B, n): one row per projection, points grouped by 
 Doubles = NDArray[np.float64]
 
 
-class TermVerbs(Protocol):
-    """What a torch engine offers to label terms, each of which calls one of these for itself: class terms (B, C)."""
-
-    def average_polynomials(self, limit: float) -> Any:  # noqa: ANN401  # torch is loaded late
-        """Means of the polynomials with these coefficients, of values cut to ±limit."""
-
-    def average_bins(self) -> Any:  # noqa: ANN401
-        """Means over equal bins of sorted values, times the coefficients."""
-
-    def average_values(self, terms: Any) -> Any:  # noqa: ANN401
-        """Means of what ``terms.evaluate_tensor`` returns."""
-
-    def ask_host(self, terms: Any) -> Any:  # noqa: ANN401
-        """What ``terms.class_terms`` returns for these rows on the processor."""
-
-
 @dataclass(frozen=True, eq=False)
 class LabelTerms:
     """How labels enter, as a label law samples it: a point becomes ``weight * t + the term of its class``.
@@ -55,6 +39,8 @@ class LabelTerms:
     polynomial
         Whether ``coefficients`` are those of polynomials in t, lowest order first: then means over label terms follow
         from class moments, as control variates need.
+    binned
+        Whether they are those of means over equal bins of a class's sorted values.
     """
 
     weights: Doubles
@@ -64,6 +50,7 @@ class LabelTerms:
     additive: ClassVar[bool] = False
     differentiable: ClassVar[bool] = False
     polynomial: ClassVar[bool] = False
+    binned: ClassVar[bool] = False
 
     @property
     def limit(self) -> float:
@@ -89,10 +76,6 @@ class LabelTerms:
     def point_terms(self, rows: NDArray[np.floating]) -> Doubles:
         """What ``evaluate`` returns, in float64, once it is checked."""
         return self.check_result(self.evaluate(_show(rows)), rows.shape, rows, "evaluate")
-
-    def class_terms_by(self, engine: TermVerbs) -> Any:  # noqa: ANN401
-        """The same on a device, by the verbs of a torch engine."""
-        return engine.average_values(self) if self.differentiable else engine.ask_host(self)
 
     def describe_bad(self, name: str, largest: float, line: int, projection: int) -> SotddError:
         """Say why the term at this line is not finite or too large; ``largest`` is the largest |t|."""
@@ -263,10 +246,6 @@ class Polynomials(LabelTerms):
         evaluate_polynomials(rows, self.coefficients, self.limit, values)
         return values
 
-    def class_terms_by(self, engine: TermVerbs) -> Any:  # noqa: ANN401
-        """As polynomials."""
-        return engine.average_polynomials(self.limit)
-
     def describe_bad(self, name: str, largest: float, line: int, projection: int) -> SotddError:
         """Name the order that is too high for such values."""
         order = int(self.degrees[line])
@@ -292,6 +271,8 @@ class Quantiles(LabelTerms):
         (B, K) of the bins, lowest first.
     """
 
+    binned: ClassVar[bool] = True
+
     def class_terms(self, rows: Rows, offsets: NDArray[np.int64]) -> Doubles:
         """Sort each class, and take means over its bins."""
         from sotdd.projections.class_kernels import quantile_terms
@@ -300,10 +281,6 @@ class Quantiles(LabelTerms):
         sort_classes(rows, offsets)
         quantile_terms(rows, offsets, self.coefficients, terms)
         return terms
-
-    def class_terms_by(self, engine: TermVerbs) -> Any:  # noqa: ANN401
-        """As means over bins."""
-        return engine.average_bins()
 
     def describe_bad(self, name: str, largest: float, line: int, projection: int) -> SotddError:
         """They are means of projected values: these are at fault."""

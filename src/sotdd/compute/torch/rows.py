@@ -106,40 +106,19 @@ class Layout:
 
 
 def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:
-    """The label term (B, C) of every class in every projection, float64."""
-    found: torch.Tensor = terms.drawn.class_terms_by(_ClassTerms(rows, classes, terms.coefficients))
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class _ClassTerms:
-    """What label terms are computed from on the device, and the ways to do so; each kind of term calls its own."""
-
-    rows: Rows
-    classes: Classes
-    coefficients: torch.Tensor
-
-    def average_polynomials(self, limit: float) -> torch.Tensor:
-        """Means of polynomials of values cut to ±limit."""
-        return average_classes(self.rows, self.classes.edges, self.coefficients, limit)
-
-    def average_bins(self) -> torch.Tensor:
-        """Means over equal bins of sorted values, some projections at a time."""
-        size = max(1, _CLASS_VALUES // self.rows.shape[1])
-        parts = zip(torch.split(self.rows, size), torch.split(self.coefficients, size), strict=True)
-        edges = self.classes.edges
-        return torch.cat([quantile_terms(sort_classes(part, self.classes), edges, of) for part, of in parts])
-
-    def average_values(self, terms: LabelTerms) -> torch.Tensor:
-        """Means of any function of the values."""
-        values: torch.Tensor = terms.evaluate_tensor(self.rows.double())
-        sums = values.new_zeros((len(values), len(self.classes.offsets) - 1))
-        return sums.index_add_(1, self.classes.codes, values) / self.classes.edges.diff()
-
-    def ask_host(self, terms: LabelTerms) -> torch.Tensor:
-        """Terms that only the processor can compute."""
-        found = find_on_host(self.rows.cpu().numpy(), self.classes.offsets, terms)
-        return torch.from_numpy(found).to(self.rows.device)
+    """The label term (B, C) of every class in every projection, float64; on the host where tensors cannot tell."""
+    drawn = terms.drawn
+    if drawn.polynomial:
+        return average_classes(rows, classes.edges, terms.coefficients, drawn.limit)
+    if drawn.binned:
+        size = max(1, _CLASS_VALUES // rows.shape[1])
+        parts = zip(torch.split(rows, size), torch.split(terms.coefficients, size), strict=True)
+        return torch.cat([quantile_terms(sort_classes(part, classes), classes.edges, of) for part, of in parts])
+    if drawn.differentiable:
+        values: torch.Tensor = drawn.evaluate_tensor(rows.double())
+        sums = values.new_zeros((len(rows), len(classes.offsets) - 1))
+        return sums.index_add_(1, classes.codes, values) / classes.edges.diff()
+    return torch.from_numpy(find_on_host(rows.cpu().numpy(), classes.offsets, drawn)).to(rows.device)
 
 
 def average_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:

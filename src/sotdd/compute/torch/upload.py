@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -20,9 +19,9 @@ from sotdd.compute.torch.rows import Classes, Layout, Rows, Scaling, Terms, copy
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.blocks import BLOCK, Block
-from sotdd.projections.maps import DirectionMap, Directions
+from sotdd.projections.maps import DirectionMap
 from sotdd.projections.recipe import Projections
-from sotdd.projections.rotations import HadamardDirections, Rotation, Stretch
+from sotdd.projections.rotations import Rotation
 from sotdd.projections.scaler import Scaler
 
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
@@ -46,63 +45,50 @@ class Uploaded:
     """Some projections on the device."""
 
     block: Block
-    directions: list[_Directions]
+    directions: list[UploadedDirections]
     terms: Terms
     draws: torch.Tensor  # (B, 10, J) what moments count by
 
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
-        directions, terms = [one.upload(_Device(device)) for one in block.directions], Terms.of(block.terms, device)
+        directions, terms = (
+            [UploadedDirections.of(one, device) for one in block.directions],
+            Terms.of(block.terms, device),
+        )
         return cls(block, directions, terms, copy_array(block.further, np.float64, device))
 
 
-class _Directions(Protocol):
-    """Directions on the device."""
+@dataclass(frozen=True, eq=False)
+class UploadedDirections:
+    """A direction map on the device: a matrix, or rows of rotations, or a map of a user's own."""
+
+    drawn: DirectionMap
+    theta: torch.Tensor | None
+    rotations: list[UploadedRotation]
+
+    @classmethod
+    def of(cls, drawn: DirectionMap, device: torch.device) -> UploadedDirections:
+        """Copy what it is made of."""
+        rotations = [UploadedRotation.of(rotation, first, stop, device) for rotation, first, stop in drawn.rotations]
+        linear = drawn.matrix if not rotations else None
+        return cls(drawn, None if linear is None else copy_array(linear, np.float32, device), rotations)
 
     def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
         """The projections (B, m) of points (m, d); what is made of the points for all directions is ``kept``."""
+        if self.rotations:
+            return self._rotate(points, kept)
+        if self.theta is not None:
+            rows, clamp = self.theta @ points.T, self.drawn.clamp
+            return rows if clamp is None else rows.clamp_(-clamp, clamp)
+        if self.drawn.differentiable:
+            found: Rows = self.drawn.project_tensor(points)
+            return found.float()
+        return torch.from_numpy(self.drawn(points.cpu().numpy())).to(points.device)
 
-
-@dataclass(frozen=True)
-class _Device:
-    """How direction maps come to a device: each calls its own way."""
-
-    device: torch.device
-
-    def upload_matrix(self, drawn: Directions) -> _Directions:
-        """Linear directions."""
-        return _Matrix(copy_array(drawn.theta, np.float32, self.device), drawn.clamp)
-
-    def upload_rotations(self, drawn: HadamardDirections) -> _Directions:
-        """Directions that are rows of rotations."""
-        rotations = [UploadedRotation.of(rotation, first, stop, self.device) for rotation, first, stop in drawn.parts]
-        return _Rotations(rotations, drawn.stretch)
-
-    def upload_map(self, drawn: DirectionMap) -> _Directions:
-        """A map of a user's own, which stays where it is."""
-        return _Map(drawn)
-
-
-@dataclass(frozen=True, eq=False)
-class _Matrix:
-    theta: torch.Tensor  # (B, d)
-    clamp: float | None
-
-    def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
-        """Multiply, and cut."""
-        rows = self.theta @ points.T
-        return rows if self.clamp is None else rows.clamp_(-self.clamp, self.clamp)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rotations:
-    rotations: list[UploadedRotation]
-    stretch: Stretch | None
-
-    def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
-        """Stretch points along some directions, and go through one rotation after another."""
-        stretch = self.stretch
+    def _rotate(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
+        """Stretch points where directions are, and go through one rotation after another."""
+        stretch = self.drawn.rotations[0][0].stretch
         if stretch is not None:
             if stretch not in kept:
                 basis, further = (
@@ -110,23 +96,11 @@ class _Rotations:
                 )
                 kept[stretch] = torch.addmm(points, points @ basis.T, further)
             points = kept[stretch]
-        rows, done = points.new_empty((sum(len(rotation.scales) for rotation in self.rotations), len(points))), 0
+        rows, done = points.new_empty((len(self.drawn), len(points))), 0
         for rotation in self.rotations:
             rotation.write(points, rows[done : done + len(rotation.scales)])
             done += len(rotation.scales)
         return rows
-
-
-@dataclass(frozen=True, eq=False)
-class _Map:
-    drawn: DirectionMap
-
-    def project(self, points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
-        """Where it cannot take tensors, on the processor."""
-        if self.drawn.differentiable:
-            rows: Rows = self.drawn.project_tensor(points)
-            return rows.float()
-        return torch.from_numpy(self.drawn(points.cpu().numpy())).to(points.device)
 
 
 def scale_points(data: LabelledData, block: slice, scaling: Scaling | None, device: torch.device) -> torch.Tensor:

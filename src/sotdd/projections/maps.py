@@ -42,7 +42,7 @@ class DirectionMap(ABC):
     @property
     def matrix(self) -> NDArray[np.floating] | None:
         """(B, d) the directions; None for a map that is not linear."""
-        return None
+        return getattr(self, "theta", None)
 
     @property
     def rotations(self) -> tuple[tuple[Rotation, int, int], ...]:
@@ -121,11 +121,6 @@ class Directions(DirectionMap):
     theta: NDArray[np.floating]  # (B, d)
     clamp: float | None = None
     importance: NDArray[np.float64] | None = None
-
-    @property
-    def matrix(self) -> NDArray[np.floating]:
-        """The directions."""
-        return self.theta
 
     def __len__(self) -> int:
         """How many directions there are."""

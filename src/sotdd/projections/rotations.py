@@ -183,11 +183,6 @@ class HadamardDirections(DirectionMap):
         return self.parts
 
     @property
-    def matrix(self) -> Floats:
-        """The directions themselves."""
-        return self.theta
-
-    @property
     def stretch(self) -> Stretch | None:
         """How points are stretched before they are projected."""
         return self.parts[0][0].stretch

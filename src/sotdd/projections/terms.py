@@ -17,6 +17,9 @@ from sotdd.basics.errors import OutOfRange, SotddError
 Rows = NDArray[np.float32]  # (B, n): one row per projection, points grouped by class
 Doubles = NDArray[np.float64]
 
+# From this many values on, rows and classes are sorted by their digits.
+_LONG_ROW = 1024
+
 
 @dataclass(frozen=True, eq=False)
 class LabelTerms:
@@ -150,9 +153,15 @@ def find_class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) 
 
 
 def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
-    """Sort the values of each class within every row, in place."""
+    """Sort the values of each class within every row, in place: few by NumPy, many by their digits."""
+    from sotdd.projections.class_kernels import sort_digits
+
+    spare, counts = np.empty(rows.shape[1], np.int32), np.empty((3, 2048), np.uint32)
     for first, last in pairwise(offsets.tolist()):
-        rows[:, first:last].sort(axis=1)
+        if last - first < _LONG_ROW:
+            rows[:, first:last].sort(axis=1)
+        else:
+            sort_digits(rows.view(np.int32), first, last, spare, counts)
 
 
 def describe_overflow(name: str, projection: int) -> SotddError:
@@ -179,8 +188,6 @@ class Polynomials(LabelTerms):
 
     Attributes
     ----------
-    weights
-        (B,) what the feature projection t is multiplied by.
     coefficients
         (B, D + 1) of the polynomials, lowest order first.
     cut
@@ -228,16 +235,8 @@ class Polynomials(LabelTerms):
             result = column.addcmul(result, cut)
         return result
 
-    def class_sums(self, rows: Rows, offsets: NDArray[np.int64]) -> Doubles:
-        """By a compiled loop."""
-        from sotdd.projections.class_kernels import class_sums
-
-        sums = np.empty((len(rows), len(offsets) - 1))
-        class_sums(rows, offsets, self.coefficients, self.limit, np.empty(rows.shape[1]), sums)
-        return sums
-
     def point_terms(self, rows: NDArray[np.floating]) -> Doubles:
-        """By a compiled loop too, where values are as points are projected."""
+        """By a compiled loop, where values are as points are projected."""
         from sotdd.projections.class_kernels import evaluate_polynomials
 
         if rows.dtype != np.float32:
@@ -265,8 +264,6 @@ class Quantiles(LabelTerms):
 
     Attributes
     ----------
-    weights
-        (B,) what the feature projection t is multiplied by.
     coefficients
         (B, K) of the bins, lowest first.
     """
@@ -300,12 +297,8 @@ class Summaries(LabelTerms):
 
     Attributes
     ----------
-    weights
-        (B,) what the feature projection t is multiplied by.
-    coefficients
-        (B, q) what was drawn, one row per projection, which the function is given.
     summary
-        The function, the same for every draw.
+        The function of the points and the coefficients, the same for every draw.
     """
 
     summary: ClassSummary

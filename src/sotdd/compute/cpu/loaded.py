@@ -236,10 +236,7 @@ def _finish(
         terms[...] = find_class_terms(label_rows, layout.offsets, drawn)
         refuse_bad_terms(layout.data.name, label_rows, terms, drawn, start + part.start)
         kernels.shift_rows(rows, layout.offsets, drawn.weights, terms)
-    if layout.by_class:
-        sort_classes(rows, layout.offsets)
-    else:
-        rows.sort(axis=1)
+    sort_classes(rows, layout.offsets if layout.by_class else layout.offsets[[0, -1]])
 
 
 def _refuse_lost_rows(layout: _Layout, rows: Rows, terms: Doubles, drawn: LabelTerms, start: int) -> None:

@@ -17,7 +17,7 @@ from sotdd.compute.kernels.rows import Overlaps, transport_rows
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import cut_range
-from sotdd.projections.terms import find_class_terms
+from sotdd.projections.terms import find_class_terms, sort_classes
 
 # Indices of sides that are listed at a time, so that they take about 64 MB.
 _SIDE_VALUES = 1 << 23
@@ -62,7 +62,7 @@ def _split_points(
             of_classes = sums / np.diff(side.offsets)
         rows = taken.fetch()
         kernels.shift_rows(rows, side.offsets, terms.weights, of_classes)
-        rows.sort(axis=1)
+        sort_classes(rows, side.offsets[[0, -1]])
         return rows
 
     for number, sides in enumerate(splits):

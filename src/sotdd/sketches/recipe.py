@@ -51,6 +51,7 @@ class Recipe:
     fingerprint: str
     scaler: Scaler | None
     tilt: ImportanceSampled | None
+    known: Projections | None = None
 
     @classmethod
     def of(cls, projections: Projections) -> Recipe:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sotdd.compute.engine import LARGEST_TERM
 from sotdd.projections.blocks import ORDERS
-from sotdd.projections.compiling import Doubles, Floats, Integers, allocating_kernel, exact_kernel, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 
 # --------------------------------------------------------------------------- points
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.populations import Alike, Images, Population, Tables, source_of
+from sotdd.compute.ranking import find_limits
 from sotdd.sketches.uncertainty import find_floor
 
 _BATCH = 1000
@@ -84,7 +85,7 @@ def _exact(asked: list[sotdd.Sketch], sketches: list[sotdd.Sketch], n_quantiles:
     for query, near in zip(asked, squared, strict=True):
         floors = (1 / query.n_points + 1 / sizes) * (_find_noise(query) + noises) / 2
         listed = np.argsort(near - floors)[:_RANKED]
-        ranked = np.argsort([query.distance(sketches[i], estimator="plain").excess for i in listed])
+        ranked = np.argsort(find_limits([query.distance(sketches[i], estimator="plain") for i in listed]))
         best.append(set(listed[ranked[:10]].tolist()))
     return best
 

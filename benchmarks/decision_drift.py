@@ -85,7 +85,7 @@ def delays(runs: int, n: int, m: int, run_length: int, drift: Callable[[Dataset]
         data = laws()["Gaussian classes"].sample(rng, n)
         by: tuple[Any, ...] = (sotdd.DriftReference.fit(data, n_projections=32, seed=run), EnergyReference(data))
         for kept, reference in zip(found, by, strict=True):
-            monitor = DriftMonitor._make(reference, run_length, find_limit(run_length))
+            monitor = DriftMonitor(reference, run_length, find_limit(run_length))
             kept.append(batches_to_alarm(monitor, np.random.default_rng([run, 1]), m, drift))
     return [f"{np.mean(kept):.1f} ± {np.std(kept, ddof=min(1, runs - 1)) / np.sqrt(runs):.1f}" for kept in found]
 

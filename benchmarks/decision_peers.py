@@ -100,7 +100,7 @@ class EnergyReference:
         rng = np.random.default_rng([self.seed, int(1e6 * abs(batch[0][0, 0]))])
         with threadpool_limits(1):
             found = energy(points, sides(sizes, n_permutations, rng))
-        return TwoSampleTest._make(
+        return TwoSampleTest(
             distance=float(np.sqrt(max(0.0, found[0]))),
             null_distances=np.sqrt(np.maximum(found[1:], 0.0)),
             statistic=float(found[0]),

@@ -81,7 +81,7 @@ class LabelTerms:
         return self.check_result(self.evaluate(_show(rows)), rows.shape, rows, "evaluate")
 
     def describe_bad(self, name: str, largest: float, line: int, projection: int) -> SotddError:
-        """Say why the term at this line is not finite or too large; ``largest`` is the largest |t|."""
+        """Say why the term at this line is not finite or too large; ``largest`` is the size of the largest t."""
         return SotddError(
             f"{self.law} made a term of dataset {name!r} that is not finite in projection {projection:,}: check how it "
             "computes class terms."

@@ -241,3 +241,11 @@ def test_new_names_of_classes_change_no_number(rng):
     ]
     np.testing.assert_array_equal(found[0].null, found[1].null)
     assert found[0].p_value == found[1].p_value
+
+
+def test_a_value_beyond_all_others_is_drift_in_arrays_too(rng):
+    """One scale serves all features of arrays, which such a value makes by itself."""
+    a, b = rng.normal(size=(100, 2)), np.vstack([rng.normal(size=(99, 2)), [[1e300, 0]]])
+    tests = sotdd.test(a, b), sotdd.DriftReference.fit(a).test(b), sotdd.explain(a, b).test
+    assert {found.verdict.value for found in tests} == {"drift"}
+    assert all("feature 0" in found.far for found in tests)

@@ -44,7 +44,7 @@ from sotdd.measure.shares import share_changes
 from sotdd.measure.statistics import LEVEL, LabelNames, Statistic, TwoSampleTest
 from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scaler
+from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.sketches.recipe import Given
 
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
@@ -227,7 +227,14 @@ def compare_pair(
     data, thinned = sample_datasets(data, enough, seed)
     recipe, data = fit(data)
     recipe = recipe.evenly()
-    near = [bring_near(part, recipe.scaler) for part in data]
+    unit = recipe.scaler
+    if unit is not None and any(remark.kind == "one point" for remark in unit.remarks):
+        unit = find_scaler("features", data, weigh_points=True)  # which a single point cannot stretch
+    near = [bring_near(part, unit) for part in data]
+    is_far = any(one is not other for one, other in zip(near, data, strict=True))
+    if is_far and unit is not recipe.scaler:
+        recipe, near = fit(near)
+        recipe = recipe.evenly()
     if remarks is None:
         remarks = tuple(remark.of(part.name) for part in pair for remark in remark_on_rows(part))
     all_remarks = (*sampled, *thinned, *remarks, *remark_on_features(near, recipe))
@@ -236,7 +243,7 @@ def compare_pair(
         measured = Permutations(near, recipe, how, seed, engine, columns)
         found = measured.test(report)
     found = replace(found, remarks=all_remarks, changes=find_changes(measured, how.level, found.rejects(how.level)))
-    if any(one is not other for one, other in zip(near, data, strict=True)):
+    if is_far:
         found = replace(found, far=_find_farthest(columns or []))
     if found.changes.changed or with_shares:
         found = replace(found, changes=share_changes(found.changes, data, recipe, how.p))

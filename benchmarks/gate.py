@@ -15,7 +15,7 @@ import numpy as np
 import sotdd
 from benchmarks.decision_power import share
 from benchmarks.decisions import markdown
-from sotdd.basics.verdict import Verdict
+from sotdd.basics.remarks import Verdict
 from sotdd.drift.gate import Gate
 
 Sample = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]

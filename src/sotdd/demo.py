@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe
-from sotdd.basics.errors import SotddError
-from sotdd.basics.randomness import check_seed
+from sotdd.basics.errors import SotddError, check_seed, describe
 from sotdd.basics.text import with_error
 from sotdd.compute.matrix import DistanceMatrix
 

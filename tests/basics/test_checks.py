@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.basics.checks import check_count, check_law, check_order, check_positive, describe, first_line
-from sotdd.basics.randomness import check_seed
+from sotdd.basics.errors import check_count, check_law, check_order, check_positive, check_seed, describe, first_line
 
 
 def test_good_settings_come_back_as_python_numbers():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.resources import Stream, generator
 
 
 def test_streams_numbers_and_seeds_draw_different_numbers():

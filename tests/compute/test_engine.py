@@ -12,7 +12,7 @@ import threadpoolctl
 
 import sotdd
 from sotdd import LabelledData
-from sotdd.basics.threads import Workers, find_libraries
+from sotdd.basics.resources import Workers, find_libraries
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.cpu.loaded import CpuData

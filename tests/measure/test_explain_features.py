@@ -7,7 +7,7 @@ import pytest
 
 import reference
 import sotdd
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.shares import FeaturePool, find_contributions, find_directions
 

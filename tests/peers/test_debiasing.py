@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 import sotdd
 from sotdd import peers
-from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.resources import Stream, generator
 
 pytest.importorskip("ot", reason="OTDD needs POT")
 

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 import sotdd
 from sotdd import peers
-from sotdd.basics import memory
+from sotdd.basics import resources
 from sotdd.basics.remarks import Remark
 from sotdd.compute.kernels.rows import Overlaps, transport_rows
 from sotdd.peers import METHODS
@@ -159,7 +159,7 @@ def test_bad_settings(pair, call, said):
 
 
 def test_memory_is_estimated_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10**9)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
     x = np.zeros((20_000, 2), np.float32)
     with pytest.raises(sotdd.SotddError, match=r"about 19\.2 GB") as caught:
         peers.otdd(x, x)

@@ -197,7 +197,7 @@ def test_children_forked_while_threads_compute_do_not_hang(tmp_path):
 
 
 CHILD = """
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 with Workers() as outer:
     whole = outer.submit(lambda: outer.count).result(60)  # which starts a thread
     child = os.fork()

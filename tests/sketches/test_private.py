@@ -237,7 +237,7 @@ def test_tails_that_count_by_their_logarithm_are_released_so(rng):
 
 
 def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):
-    monkeypatch.setattr("sotdd.basics.memory.available_bytes", lambda: 1 << 30)
+    monkeypatch.setattr("sotdd.basics.resources.available_bytes", lambda: 1 << 30)
     data = x, y = labelled(rng, 3000)
     done = counting(projections, data)
     assert "3000" not in repr(done).replace(",", "")

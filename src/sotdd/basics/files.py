@@ -12,8 +12,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import url2pathname, urlopen
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, describe, first_line, require
 from sotdd.basics.text import quote
 
 # What pyarrow reads and writes by itself; everything else goes by way of fsspec.

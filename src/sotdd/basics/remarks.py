@@ -1,4 +1,4 @@
-"""What a reader should know beside a number, as facts; and the one place where they become sentences.
+"""Verdicts, and remarks on what a reader should know beside a number: facts, and the one place where they become words.
 
 A remark has a kind and the names and numbers it is about. Programs look at those; people read `str(remark)`. Sentences
 name settings through a `Naming`, so that the command line says ``--scale pooled`` where Python says ``scale='pooled'``.
@@ -7,10 +7,69 @@ name settings through a `Naming`, so that the command line says ``--scale pooled
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from sotdd.basics.text import join_names, one_line, quote, say_count, show
+
+Tone: TypeAlias = Literal["good", "bad", "unsure"]
+
+
+class Verdict(StrEnum):
+    """Passed, drift, or undecided; the value is the word of files.
+
+    Examples
+    --------
+    >>> Verdict.DRIFT.value, Verdict.DRIFT.exit_code, Verdict.DRIFT.tone
+    ('drift', 1, 'bad')
+    >>> Verdict.combine([Verdict.PASSED, Verdict.UNDECIDED]).value
+    'undecided'
+    """
+
+    PASSED = "passed"
+    DRIFT = "drift"
+    UNDECIDED = "undecided"
+
+    @property
+    def exit_code(self) -> int:
+        """What a command exits with."""
+        return _EXIT_CODES[self]
+
+    @property
+    def tone(self) -> Tone:
+        """How pages colour it."""
+        return _TONES[self]
+
+    @property
+    def label(self) -> str:
+        """The word at the start of a line on the terminal."""
+        return "FAILED" if self is Verdict.DRIFT else self.value
+
+    @property
+    def colour(self) -> str:
+        """The colour of that word."""
+        return {"good": "green", "bad": "red", "unsure": "yellow"}[self.tone]
+
+    @property
+    def past(self) -> str:
+        """The word in a count of batches."""
+        return "drifted" if self is Verdict.DRIFT else self.value
+
+    @property
+    def drifted(self) -> bool | None:
+        """Whether there is drift; None where that is undecided."""
+        return None if self is Verdict.UNDECIDED else self is Verdict.DRIFT
+
+    @classmethod
+    def combine(cls, verdicts: Iterable[Verdict]) -> Verdict:
+        """Combine what several batches say: one that drifted counts most, then one that is undecided."""
+        found = set(verdicts)
+        return cls.DRIFT if cls.DRIFT in found else cls.PASSED if found == {cls.PASSED} else cls.UNDECIDED
+
+
+_EXIT_CODES = {Verdict.PASSED: 0, Verdict.DRIFT: 1, Verdict.UNDECIDED: 2}
+_TONES: dict[Verdict, Tone] = {Verdict.PASSED: "good", Verdict.DRIFT: "bad", Verdict.UNDECIDED: "unsure"}
 
 
 class Naming(Protocol):

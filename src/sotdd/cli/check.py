@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Verdict
 from sotdd.basics.text import join_names, one_line, say_count, show
-from sotdd.basics.verdict import Verdict
 from sotdd.cli import options as o
 from sotdd.cli.options import open_data, open_source
 from sotdd.cli.terminal import complain, make_table, print_table, say, say_note, show_work

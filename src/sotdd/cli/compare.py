@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remark
+from sotdd.basics.remarks import Remark, Verdict
 from sotdd.basics.text import show, with_error
-from sotdd.basics.verdict import Verdict
 from sotdd.cli import options as o
 from sotdd.cli.options import open_data, open_source, say_sizes
 from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from sotdd.basics.checks import check_count, check_level, check_positive
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_count, check_level, check_positive
 from sotdd.basics.files import find_file_name, refuse_unwritable
 from sotdd.basics.remarks import Naming, Remark, in_python
 from sotdd.basics.text import say_count, show

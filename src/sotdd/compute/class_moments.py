@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.memory import kept_property
+from sotdd.basics.resources import kept_property
 from sotdd.compute.estimators import FEWEST_FITTED, ControlVariates
 from sotdd.projections.blocks import ORDERS
 from sotdd.projections.recipe import Projections

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_order, check_positive
-from sotdd.basics.display import Progress, Report, report_progress
-from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.memory import check_fits
+from sotdd.basics.errors import OutOfRange, SotddError, check_count, check_order, check_positive
 from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.resources import Progress, Report, check_fits, report_progress
 from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, MomentAccumulator, control_pairs
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, choose_engine

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_level
+from sotdd.basics.errors import check_level
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, json_number, one_line, say_count, with_error
 from sotdd.compute.noise_floor import NoiseFloor

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.basics.display import make_frame, picture
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, make_frame, picture
 from sotdd.basics.files import write_whole
 from sotdd.basics.text import align_rows, json_number, with_error
 from sotdd.compute.distance import Distance, gather_remarks

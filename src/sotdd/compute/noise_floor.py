@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_level
+from sotdd.basics.errors import check_level
 from sotdd.basics.text import say_count
 from sotdd.compute.resampling import find_distances
 

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.compute.class_moments import EVEN, combine_classes
 from sotdd.compute.engine import Engine, refuse_bad_terms
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan, Side

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sotdd.basics.display import make_frame, picture
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, make_frame, picture
 from sotdd.basics.remarks import Remarks
 from sotdd.basics.text import align_rows, join_names, with_error
 from sotdd.compute.distance import Distance, gather_remarks

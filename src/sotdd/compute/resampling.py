@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import OutOfRange
-from sotdd.basics.memory import kept_property
-from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.resources import Stream, generator, kept_property
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 

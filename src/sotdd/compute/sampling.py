@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.projections.blocks import BLOCK, ORDERS, Block
 from sotdd.projections.recipe import Projections
 

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report
-from sotdd.basics.memory import kept_property
+from sotdd.basics.resources import Report, kept_property
 from sotdd.compute.class_moments import LABEL_SAMPLES, find_controlled
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.blocks import Block

@@ -16,10 +16,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from sotdd.basics.checks import check_order, first_line
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_order, check_seed, first_line
 from sotdd.basics.files import read_whole
-from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import quote
 from sotdd.drift.reference import SETTINGS, DriftReference

@@ -17,9 +17,8 @@ from typing import Any
 from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import explain_failure, read_whole, refuse_unwritable, write_whole
-from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.remarks import Remark, Remarks, Verdict
 from sotdd.basics.text import json_number, quote, say_count, with_error
-from sotdd.basics.verdict import Verdict
 from sotdd.compute.distance import Distance
 from sotdd.drift.monitor import DriftMonitor
 from sotdd.drift.reference import DriftReference

@@ -13,12 +13,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_flag
-from sotdd.basics.display import Progress
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_count, check_flag, check_seed
 from sotdd.basics.files import write_whole
-from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.basics.resources import Progress
 from sotdd.basics.text import say_count
 from sotdd.compute.distance import Distance
 from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit

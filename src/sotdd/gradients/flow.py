@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_order, check_positive, describe
-from sotdd.basics.display import Progress, report_progress
-from sotdd.basics.errors import SotddError, require
-from sotdd.basics.randomness import Stream, sequence
+from sotdd.basics.errors import SotddError, check_count, check_order, check_positive, describe, require
+from sotdd.basics.resources import Progress, Stream, report_progress, sequence
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset

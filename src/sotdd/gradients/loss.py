@@ -13,8 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_order, describe
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, check_order, describe, require
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.inputs.labels import Labels as NumberedLabels
 from sotdd.projections.blocks import BLOCK, Block

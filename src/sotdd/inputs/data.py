@@ -12,8 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_name
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_name
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
 from sotdd.inputs.features import check_features, features_and_labels, take_rows

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, describe, first_line, require
 from sotdd.inputs.tensors import host_array
 
 _EXPECTED = "a function of a batch, an object with encode or transform, or the name of a sentence-transformers model"

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe, first_line
 from sotdd.inputs.sparse import SparseRows, is_sparse
 from sotdd.inputs.streamed import Features, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_tensor, is_tensor

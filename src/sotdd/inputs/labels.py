@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe, first_line
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.inputs.tensors import host_array

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_name, describe
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_name, describe
 from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
 from sotdd.basics.text import join_names, say_count

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe
 from sotdd.inputs.data import PLAIN, Origin
 from sotdd.inputs.features import refuse_non_finite
 from sotdd.inputs.labels import Labels

@@ -13,9 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_count, describe
-from sotdd.basics.errors import SotddError, UnknownSetting
-from sotdd.basics.randomness import check_seed
+from sotdd.basics.errors import SotddError, UnknownSetting, check_choice, check_count, check_seed, describe
 from sotdd.inputs.encode import Encoder
 from sotdd.inputs.schema import Schema
 

@@ -26,8 +26,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.error import HTTPError
 
-from sotdd.basics.checks import first_line
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, first_line, require
 from sotdd.basics.files import find_file_name, find_store, is_remote, is_web, open_address, reason
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import OPTIONS, Reading

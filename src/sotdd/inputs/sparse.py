@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, first_line
 from sotdd.inputs.streamed import Rows, StreamedFeatures
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from sotdd.basics.checks import check_count, check_level
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, check_count, check_level, require
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset

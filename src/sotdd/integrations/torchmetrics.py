@@ -6,8 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import check_flag, check_order, describe
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, check_flag, check_order, describe, require
 from sotdd.basics.text import say_count
 from sotdd.compute.distance import Distance
 from sotdd.measure.distance import ORDER

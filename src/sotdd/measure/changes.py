@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.display import make_frame, picture
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, make_frame, picture
 from sotdd.basics.text import align_rows, json_number, say_count, show
 from sotdd.measure.columns import MOST_COLOURS, NAMED, RARE, Kind, name_pixels
 from sotdd.measure.relations import ALL, CLASSES, PAIRS, WITHIN, are_apart, correlate

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
+from sotdd.basics.resources import check_fits
 from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.streamed import StreamedFeatures, add_columns

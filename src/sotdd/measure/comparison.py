@@ -16,12 +16,9 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_count, check_level, check_order
-from sotdd.basics.display import Progress, Report, report_progress
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import check_fits
-from sotdd.basics.randomness import check_seed
+from sotdd.basics.errors import SotddError, check_choice, check_count, check_level, check_order, check_seed
 from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.resources import Progress, Report, check_fits, report_progress
 from sotdd.basics.text import say_count
 from sotdd.compute.comparison import remark_on_features
 from sotdd.compute.engine import Engine, choose_engine

@@ -9,10 +9,8 @@ from typing import Any, Literal, Unpack, cast, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_flag, check_order, describe
-from sotdd.basics.display import Progress, report_progress
-from sotdd.basics.errors import SotddError, UnknownSetting
-from sotdd.basics.threads import Workers
+from sotdd.basics.errors import SotddError, UnknownSetting, check_choice, check_flag, check_order, describe
+from sotdd.basics.resources import Progress, Workers, report_progress
 from sotdd.compute.comparison import MOST, compare, compare_to_tolerance
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator

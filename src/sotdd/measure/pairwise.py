@@ -9,9 +9,8 @@ from itertools import combinations
 from os import PathLike, fspath
 from typing import Unpack
 
-from sotdd.basics.checks import check_count, describe
-from sotdd.basics.display import Progress
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_count, describe
+from sotdd.basics.resources import Progress
 from sotdd.compute.comparison import check_memory
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import Asked, DistanceMatrix

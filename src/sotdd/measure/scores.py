@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri
 
-from sotdd.basics.threads import serial_blas
+from sotdd.basics.resources import serial_blas
 from sotdd.compute.resampling import Each
 
 Doubles = NDArray[np.float64]

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.randomness import Stream, generator
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.compute.resampling import Marks, Plan, make_seed
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.inputs.sampling import sample_rows

@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_level
-from sotdd.basics.display import picture
-from sotdd.basics.remarks import Remarks
+from sotdd.basics.errors import check_level, picture
+from sotdd.basics.remarks import Remarks, Verdict
+from sotdd.basics.resources import serial_blas
 from sotdd.basics.text import json_number, say_count
-from sotdd.basics.threads import serial_blas
-from sotdd.basics.verdict import Verdict
 from sotdd.compute.resampling import find_distances
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import COLUMNS, RARE, score_numbers

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sotdd.basics.checks import check_positive
-from sotdd.basics.display import Report
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_positive
 from sotdd.basics.remarks import join_remarks
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Report, Workers
 from sotdd.compute.comparison import compare
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.peers.points import (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report
 from sotdd.basics.errors import OutOfRange
+from sotdd.basics.resources import Report
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.features import slice_pairs
 from sotdd.peers.label_distances import find_distinct, measure_labels

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from sotdd.basics.checks import check_choice
-from sotdd.basics.errors import SotddError, require
-from sotdd.basics.threads import Workers
+from sotdd.basics.errors import SotddError, check_choice, require
+from sotdd.basics.resources import Workers
 from sotdd.peers.features import Gaussian
 from sotdd.peers.points import Doubles, check_plan_fits, point_costs
 

@@ -8,11 +8,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order
-from sotdd.basics.display import Report
-from sotdd.basics.errors import SotddError
-from sotdd.basics.randomness import Stream, check_seed, generator
+from sotdd.basics.errors import LARGEST_COUNT, SotddError, check_choice, check_count, check_order, check_seed
 from sotdd.basics.remarks import Remark, join_remarks
+from sotdd.basics.resources import Report, Stream, generator
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.label_distances import Inner, exact_transport, measure_labels
 from sotdd.peers.points import (

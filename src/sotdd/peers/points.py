@@ -12,12 +12,9 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
-from sotdd.basics.display import Report
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import check_fits
-from sotdd.basics.randomness import check_seed
+from sotdd.basics.errors import SotddError, check_count, check_seed
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.basics.resources import Report, check_fits
 from sotdd.compute.distance import Distance
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import gather_side_remarks, remark_positions

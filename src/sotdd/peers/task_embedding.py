@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Report, Workers
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.resources import Stream, generator
 from sotdd.projections.maps import DirectionMap, check_directions, join_maps
 from sotdd.projections.terms import LabelTerms
 

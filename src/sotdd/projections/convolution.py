@@ -14,8 +14,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_limit, describe
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, check_choice, check_count, check_limit, describe
 from sotdd.basics.text import say_count
 from sotdd.projections.directions import Law
 from sotdd.projections.maps import Directions

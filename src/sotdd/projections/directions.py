@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import kept_property
-from sotdd.basics.randomness import Stream
+from sotdd.basics.errors import SotddError, as_array
+from sotdd.basics.resources import Stream, kept_property, serial_blas
 from sotdd.basics.text import say_count
-from sotdd.basics.threads import serial_blas
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.projections.blocks import BLOCK, Keys

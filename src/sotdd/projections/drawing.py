@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_law, describe
-from sotdd.basics.errors import SotddError, UnknownSetting
-from sotdd.basics.randomness import check_seed
+from sotdd.basics.errors import (
+    SotddError,
+    UnknownSetting,
+    check_choice,
+    check_count,
+    check_flag,
+    check_law,
+    check_seed,
+    describe,
+)
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.inputs.reading import TableSettings
 from sotdd.projections.directions import DirectionLaw, Hadamard, ImportanceSampled, Sphere

@@ -9,8 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sotdd.basics.checks import as_number, check_count, describe
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, as_number, check_count, describe
 from sotdd.projections.directions import Law, unit_rows
 from sotdd.projections.terms import LabelTerms, Quantiles
 

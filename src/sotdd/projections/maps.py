@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_limit
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import kept_property
+from sotdd.basics.errors import SotddError, as_array, check_limit
+from sotdd.basics.resources import kept_property
 from sotdd.basics.text import say_count
 
 if TYPE_CHECKING:

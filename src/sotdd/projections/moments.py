@@ -11,9 +11,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_limit, describe
-from sotdd.basics.errors import SotddError
-from sotdd.basics.randomness import Stream
+from sotdd.basics.errors import SotddError, check_count, check_limit, describe
+from sotdd.basics.resources import Stream
 from sotdd.basics.text import say_count
 from sotdd.projections.blocks import BLOCK, Keys
 from sotdd.projections.directions import Law, unit_rows

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import as_array, check_limit, describe
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import kept_property
-from sotdd.basics.randomness import Stream
+from sotdd.basics.errors import SotddError, as_array, check_limit, describe
+from sotdd.basics.resources import Stream, kept_property, serial_blas
 from sotdd.basics.text import say_count
-from sotdd.basics.threads import serial_blas
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.memory import empty_lines, kept_property
-from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.resources import Stream, empty_lines, generator, kept_property
 from sotdd.projections.blocks import BLOCK, Keys
 from sotdd.projections.maps import DirectionMap, Floats, cut_parts
 

@@ -12,9 +12,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import refuse_beyond_float64
-from sotdd.basics.randomness import Stream, generator
-from sotdd.basics.threads import Workers
+from sotdd.basics.errors import refuse_beyond_float64
+from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 

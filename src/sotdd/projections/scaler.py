@@ -11,10 +11,9 @@ from typing import Any, Literal, TypeAlias, Union, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, describe, refuse_beyond_float64
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import kept_property
+from sotdd.basics.errors import SotddError, as_array, describe, refuse_beyond_float64
 from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.resources import kept_property
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import find_places

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_limit
-from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.errors import OutOfRange, SotddError, as_array, check_limit
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, points grouped by class
 Doubles = NDArray[np.float64]

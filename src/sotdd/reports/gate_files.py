@@ -7,8 +7,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from sotdd.basics.files import write_whole
+from sotdd.basics.remarks import Verdict
 from sotdd.basics.text import join_names, one_line, write_out
-from sotdd.basics.verdict import Verdict
 from sotdd.drift.gate import BatchVerdict
 from sotdd.reports.gate_page import GateRun
 

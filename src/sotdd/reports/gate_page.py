@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sotdd.basics.remarks import join_remarks
-from sotdd.basics.verdict import Verdict
+from sotdd.basics.remarks import Verdict, join_remarks
 from sotdd.drift.gate import BatchVerdict, Gate
 from sotdd.reports.dataset_summary import DatasetSummary
 from sotdd.reports.page import say_recipe, shorten_names, write_page

@@ -17,8 +17,8 @@ import numpy as np
 from sotdd.basics import __version__
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path, refuse_unwritable, write_whole
+from sotdd.basics.remarks import Tone as VerdictTone
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
-from sotdd.basics.verdict import Tone as VerdictTone
 from sotdd.inputs.sources import SourceText
 from sotdd.measure.changes import Changes, say_chance, say_share
 from sotdd.measure.explanation.result import Explanation

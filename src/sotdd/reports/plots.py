@@ -12,8 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.text import say_count, show
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.ranking import Ranking

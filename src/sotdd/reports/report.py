@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sotdd.basics.checks import describe
-from sotdd.basics.display import Progress, report_progress
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe
+from sotdd.basics.resources import Progress, report_progress
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.distance import gather_remarks
 from sotdd.compute.estimators import Estimator

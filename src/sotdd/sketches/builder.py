@@ -15,8 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import describe
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.remarks import Remarks, join_remarks
 from sotdd.basics.text import say_count
@@ -248,7 +247,7 @@ class SketchBuilder:
 
         The counted values lack the label terms (L, C), which are added here.
         """
-        from sotdd.basics.threads import Workers
+        from sotdd.basics.resources import Workers
 
         values = self.sums["values"]
         groups = [values.by_class[label]["values"] for label in self.classes]

@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Any, Unpack
 from uuid import uuid4
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.display import Progress, Report, report_progress
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, describe, first_line, require
+from sotdd.basics.resources import Progress, Report, report_progress
 from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name, open_batch

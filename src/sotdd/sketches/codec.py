@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe, first_line
 from sotdd.basics.remarks import SENTENCES, Remark, Remarks
 from sotdd.basics.text import json_label, quote
 

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, PointMoments, combine_classes, find_controlled
 from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import ProjectedPoints

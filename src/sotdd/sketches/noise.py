@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, check_positive, describe
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, as_number, check_positive, describe, require
 from sotdd.sketches.quantiles import Levels
 
 Doubles = NDArray[np.float64]

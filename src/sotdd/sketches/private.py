@@ -23,10 +23,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_positive, describe
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import check_fits
+from sotdd.basics.errors import SotddError, check_positive, describe
 from sotdd.basics.remarks import Remark
+from sotdd.basics.resources import check_fits
 from sotdd.basics.text import say_count
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import Dataset, LabelledData

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.errors import check_count
 
 # How many numbers a sketch keeps of each projection, unless it is asked for more.
 QUANTILES = 384

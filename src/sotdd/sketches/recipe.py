@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import kept_property
+from sotdd.basics.errors import SotddError, describe, first_line
+from sotdd.basics.resources import kept_property
 from sotdd.basics.text import quote, show
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.projections.directions import TILTED_ROTATIONS, ImportanceSampled

@@ -10,10 +10,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_order, describe
-from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.errors import OutOfRange, SotddError, check_choice, check_count, check_order, check_seed, describe
 from sotdd.basics.files import read_whole, write_whole
-from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
 from sotdd.compute.class_moments import ClassMoments, control_pairs

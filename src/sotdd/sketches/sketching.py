@@ -12,9 +12,8 @@ from typing import TypeAlias, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import describe
-from sotdd.basics.display import Progress, report_progress
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, describe
+from sotdd.basics.resources import Progress, report_progress
 from sotdd.compute.class_moments import MomentAccumulator
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import choose_engine

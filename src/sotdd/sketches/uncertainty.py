@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.resources import Stream, generator
 from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find_distances, make_seed
 from sotdd.compute.slices import ProjectedPoints
@@ -216,7 +216,7 @@ class GroupCounts(Sums):
         """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
         from scipy.linalg import hadamard
 
-        from sotdd.basics.threads import Workers
+        from sotdd.basics.resources import Workers
 
         if not self.kept:
             return None

@@ -74,7 +74,7 @@ def test_only_the_sketch_comes_to_the_client(whole, processes, projections, stre
 
 def test_a_worker_with_one_thread_uses_one_core(processes):
     def threads():
-        from sotdd.basics.threads import Workers
+        from sotdd.basics.resources import Workers
 
         with Workers() as workers:
             return workers.count

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.compute.cpu.loaded import CpuData
 from sotdd.compute.cpu.rows import Doubles, Rows, cut_rows, size_item
 from sotdd.compute.cpu.splits import split_costs

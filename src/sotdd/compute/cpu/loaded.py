@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.memory import empty_lines
+from sotdd.basics.resources import empty_lines
 from sotdd.compute.cpu.rows import (
     ITEM_VALUES,
     Doubles,

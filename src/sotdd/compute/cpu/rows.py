@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.compute.kernels import rows as kernels
 from sotdd.inputs.data import cut_range
 from sotdd.projections.scaler import Scaler

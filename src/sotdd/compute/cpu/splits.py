@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.compute.cpu.rows import ITEM_VALUES, Doubles, Rows
 from sotdd.compute.kernels import cells as cell_kernels
 from sotdd.compute.kernels import couplings

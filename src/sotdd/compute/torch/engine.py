@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Workers
 from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused

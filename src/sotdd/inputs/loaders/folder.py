@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, first_line, require
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import BATCH, fit_image, is_grey
 from sotdd.inputs.preparation import Items, Loaded

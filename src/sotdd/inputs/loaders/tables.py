@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, first_line, require
 from sotdd.basics.text import say_count
 from sotdd.inputs.features import check_features, refuse_non_finite
 from sotdd.inputs.labels import is_missing

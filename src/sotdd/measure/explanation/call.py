@@ -9,8 +9,8 @@ from typing import Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_order
-from sotdd.basics.display import Progress, Report, report_progress
+from sotdd.basics.errors import check_choice, check_order
+from sotdd.basics.resources import Progress, Report, report_progress
 from sotdd.compute.comparison import Comparison, check_memory
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, choose_engine

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.resources import Stream, generator
 from sotdd.compute.slices import Slices
 from sotdd.inputs.data import LabelledData
 

@@ -14,9 +14,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report
-from sotdd.basics.randomness import Stream, generator
-from sotdd.basics.threads import Workers
+from sotdd.basics.resources import Report, Stream, Workers, generator
 from sotdd.compute.engine import Engine
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import PROJECTIONS, SPLITS, make_seed, pool_groups

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count
-from sotdd.basics.display import make_frame, picture
+from sotdd.basics.errors import check_choice, check_count, make_frame, picture
+from sotdd.basics.remarks import Verdict
 from sotdd.basics.text import json_label, json_number
-from sotdd.basics.verdict import Verdict
 from sotdd.compute.distance import Distance
 from sotdd.measure.changes import Changes
 from sotdd.measure.explanation.classes import ClassComparison

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_flag, describe
-from sotdd.basics.display import Progress
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, check_count, check_flag, describe, require
 from sotdd.basics.files import check_path
+from sotdd.basics.resources import Progress
 from sotdd.basics.text import join_names, quote, say_count
 from sotdd.compute.ranking import Ranking
 from sotdd.inputs import open_dataset

@@ -20,8 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, describe, first_line, require
 from sotdd.basics.text import quote
 
 Value: TypeAlias = str | int | float | bool | None

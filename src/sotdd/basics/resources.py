@@ -1,21 +1,157 @@
-"""Threads that share work, and BLAS, which uses one wherever results must have the same bits for any number of them."""
+"""What a call uses while it runs: threads, memory and random streams; and how it reports its progress."""
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from enum import IntEnum
 from functools import cache
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
 
+import numpy as np
 import threadpoolctl
+from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.errors import SotddError, check_count
 
+_T = TypeVar("_T")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+# The share of free memory that a call may take, and the bytes below which nobody asks how much there is.
+_SHARE = 0.8
+_FEW = 1 << 25
+
+# Called with what is done and how much there is; True draws a bar.
+Report: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = bool | Report | None
+
+
+# ------------------------------------------------------------------ random streams
+
+
+class Stream(IntEnum):
+    """What is drawn. The numbers are part of what a seed means: never change or reuse one."""
+
+    DIRECTIONS = 0  # by block of projections
+    LABEL_DIRECTIONS = 1  # of labels, if they have their own, by block
+    LABEL_TERMS = 2  # by block
+    MORE_LABEL_TERMS = 3  # for the means of controls, by block
+    SPLITS = 5  # pooled points dealt to two sides, by split
+    HALF_SAMPLES = 7  # half of the points of each dataset of an explanation, by sample
+    FLOW_STEPS = 8  # seeds of the projections that a step of a flow uses, by step
+    STREAM_GROUPS = 9  # groups that points of a stream are dealt to, by how many came before
+    DEBIASING_HALVES = 10  # points of a dataset dealt to two sides, whose distance is a peer's sampling floor
+    FEATURE_DIRECTIONS = 21  # that features are compared along
+    FEATURE_TIES = 24  # the order of equal values, by feature
+    CLASS_TIES = 26  # the order of points that are equal, by dataset
+    CLASS_MATCHES = 27  # samples of classes that are matched, their halves, and how pairs of them are split
+    SCALE_ROWS = 31  # points that scales of features are learnt from, by how many there are
+
+
+def sequence(seed: int, stream: Stream, number: int) -> np.random.SeedSequence:
+    """The seed sequence of the ``number``-th draw of a stream."""
+    return np.random.SeedSequence(seed, spawn_key=(number, int(stream)))
+
+
+def generator(seed: int, stream: Stream, number: int) -> np.random.Generator:
+    """A generator for the ``number``-th draw of a stream, which depends on no other draw.
+
+    Examples
+    --------
+    >>> draws = [generator(7, Stream.SPLITS, 0).random() for _ in range(2)]
+    >>> draws[0] == draws[1] != generator(7, Stream.SPLITS, 1).random()
+    True
+    """
+    return np.random.Generator(np.random.Philox(sequence(seed, stream, number)))
+
+
+# ------------------------------------------------------------------ memory
+
+
+def check_fits(n_bytes: int, what: str, setting: str, value: float, power: int = 1) -> None:
+    """Refuse ``what`` if its bytes do not fit, and name the largest value of a setting that does.
+
+    ``value`` is what the setting is now, and the bytes grow with this power of it.
+    """
+    if n_bytes <= _FEW or n_bytes <= _SHARE * (free := available_bytes()):
+        return
+    fitting = max(1, math.floor(value * (_SHARE * free / n_bytes) ** (1 / power)))
+    raise SotddError(
+        f"{what} would take about {n_bytes / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are free",
+        use={setting: fitting},
+    )
+
+
+def available_bytes() -> int:
+    """How many bytes this process can still use: the least of what the system, a container and a limit leave."""
+    free = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 << 30]
+    with suppress(OSError, KeyError):
+        known = dict(line.split(":") for line in _read("/proc/meminfo").splitlines())
+        free.append(1024 * int(known["MemAvailable"].split()[0]))
+    with suppress(OSError, ValueError):  # no control group, or no limit ("max")
+        free.append(int(_read("/sys/fs/cgroup/memory.max")) - int(_read("/sys/fs/cgroup/memory.current")))
+    with suppress(OSError, ImportError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            free.append(limit - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize())
+    return max(0, min(free))
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="ascii")
+
+
+def empty_lines(count: int) -> NDArray[np.float32]:
+    """An array of float32 that begins where a line of the processor's cache does.
+
+    Loops over whole lines of one that begins elsewhere read and write two for each.
+    """
+    spare = np.empty(count + 16, np.float32)
+    first = -(spare.ctypes.data // 4) % 16
+    return spare[first : first + count]
+
+
+class kept_property(Generic[_T]):  # noqa: N801  # used as a decorator
+    """A property that keeps its first value.
+
+    Until Python 3.12 `functools.cached_property` holds a lock while it computes, one for all instances. A process
+    that forks while another thread computes leaves that lock held in the child for good. Without it, two threads may
+    both compute the value, and one of them is kept.
+
+    Examples
+    --------
+    >>> from sotdd.basics.resources import kept_property
+    >>> class Circle:
+    ...     @kept_property
+    ...     def area(self):
+    ...         print("computing")
+    ...         return 3.14
+    >>> circle = Circle()
+    >>> circle.area + circle.area
+    computing
+    6.28
+    """
+
+    def __init__(self, function: Callable[[Any], _T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: object, owner: type | None = None) -> _T:
+        """Compute the value and write it over this property of the instance; the class has the property itself."""
+        if instance is None:
+            return self  # type: ignore[return-value]  # for documentation alone
+        return vars(instance).setdefault(self._function.__name__, self._function(instance))  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------ threads
 
 
 @cache
@@ -185,3 +321,27 @@ class Workers:
         if outer._pool is None:
             outer._pool = ThreadPoolExecutor(max(1, self.count - 1), "sotdd", _limit_openmp)
         return outer._pool
+
+
+# ------------------------------------------------------------------ progress
+
+
+@contextmanager
+def report_progress(progress: Progress, title: str) -> Iterator[Report]:
+    """Yield a function of (done, total): the caller's own, one that draws a bar, or one that is silent."""
+    if callable(progress):
+        yield progress
+    elif progress is None or progress is False:
+        yield lambda done, total: None
+    elif progress is True:
+        # It disappears when the work is done: on standard error, or in a notebook that has ipywidgets.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with RichProgress(*columns, console=Console(stderr=True), transient=True) as bars:
+            task = bars.add_task(title, total=None)
+            yield lambda done, total: bars.update(task, completed=done, total=total)
+    else:
+        raise SotddError(f"is {progress!r}: expected True, None or a function of (done, total).", setting="progress")

@@ -7,9 +7,8 @@ from scipy.linalg import sqrtm
 from scipy.spatial.distance import pdist, squareform
 
 from sotdd import peers
+from sotdd.peers.embeddings import _stress, busemann, lorentz_scaling, place_labels
 from sotdd.peers.features import Gaussian
-from sotdd.peers.hyperbolic import _stress, busemann, lorentz_scaling
-from sotdd.peers.label_distances import place_labels
 
 # ------------------------------------------------------------------ Gaussians
 

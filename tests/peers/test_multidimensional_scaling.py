@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from sotdd.peers.label_distances import classical_scaling, raw_stress, smacof
+from sotdd.peers.embeddings import classical_scaling, raw_stress, smacof
 
 
 @pytest.mark.parametrize(("count", "dimensions"), [(8, 3), (4, 3), (2, 1)])

@@ -14,8 +14,7 @@ from sotdd.basics import resources
 from sotdd.basics.remarks import Remark
 from sotdd.compute.kernels.rows import Overlaps, transport_rows
 from sotdd.peers import METHODS
-from sotdd.peers.hyperbolic import busemann, project
-from sotdd.peers.task_embedding import embed
+from sotdd.peers.embeddings import busemann, embed, project
 
 # ------------------------------------------------------------------ the authors' outputs
 
@@ -40,12 +39,7 @@ def test_wte_embeddings(authors):
 def test_chsw_projections(authors, which):
     data, known = authors("sotdd_linear"), authors("chsw")
     heights = busemann(known["label_points"], known["horosphere_directions"])
-    rows = [
-        np.sort(project(data[f"X{i}"], data[f"y{i}"], known["theta"], heights, tuple(known["weights"]))).astype(
-            np.float32
-        )
-        for i in which
-    ]
+    rows = [np.sort(project(data[f"X{i}"], data[f"y{i}"], known["theta"], heights)).astype(np.float32) for i in which]
     n, m = (part.shape[1] for part in rows)
     found = transport_rows(*rows, 2.0, None if n == m else Overlaps.of(n, m))
     np.testing.assert_allclose(found, known[f"w2sq_{which}"], rtol=1e-4)

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from inspect import unwrap
 
+from sotdd.peers.embeddings import TaskEmbeddings, chsw, wte, wte_of_pairs
 from sotdd.peers.features import frechet, mmd, sliced_wasserstein
-from sotdd.peers.hyperbolic import chsw
 from sotdd.peers.optimal_transport import otdd
 from sotdd.peers.points import Distances
-from sotdd.peers.task_embedding import TaskEmbeddings, wte, wte_of_pairs
 
 __all__ = ["TaskEmbeddings", "chsw", "frechet", "mmd", "otdd", "sliced_wasserstein", "wte"]
 

@@ -18,7 +18,6 @@ from sotdd.peers.points import (
     Doubles,
     Measured,
     Pairs,
-    Points,
     PointSets,
     peer,
     point_costs,
@@ -56,7 +55,7 @@ def frechet(
     3 (Fréchet, p=2)
     """
     loaded = PointSets.load(datasets, scale=scale, seed=seed, max_points=max_points)
-    fitted = [Gaussian.fit(points.features) for points in loaded.points]
+    fitted = [Gaussian.fit(points.rows(slice(None))) for points in loaded.points]
     return loaded.measure(
         pairs, report, "Fréchet", lambda i, j: Measured(math.sqrt(fitted[i].squared_distance(fitted[j])))
     )
@@ -187,13 +186,13 @@ def mmd(
     0.8871 (MMD, bandwidth 1, p=2)
     """
     loaded = PointSets.load(datasets, scale=scale, seed=seed, max_points=max_points)
+    features = [points.rows(slice(None)) for points in loaded.points]
     if bandwidth is None:
-        width = _median_distance(loaded.points, seed)
+        width = _median_distance(features, seed)
     else:
         width = check_positive(bandwidth, "bandwidth", "a positive number, in units of the features")
     if not 1e-120 < width < 1e120:
         raise SotddError(f"is {width:.3g}, whose square leaves float64: scale the features.", setting="bandwidth")
-    features = [points.features for points in loaded.points]
     own = [_mean_kernel(points, points, width) for points in features]
 
     def between(i: int, j: int) -> Measured:
@@ -202,11 +201,11 @@ def mmd(
     return loaded.measure(pairs, report, f"MMD, bandwidth {width:.4g}", between)
 
 
-def _median_distance(points: Sequence[Points], seed: int, most: int = 1000) -> float:
+def _median_distance(points: Sequence[Doubles], seed: int, most: int = 1000) -> float:
     """The usual bandwidth: the median distance within a sample of all points; 1 if that is 0."""
     share = -(-most // len(points))  # of each dataset, so that their order does not matter
     rows = [np.random.default_rng(seed).permutation(len(part))[:share] for part in points]
-    sample = np.concatenate([part.features[chosen] for part, chosen in zip(points, rows, strict=True)])
+    sample = np.concatenate([part[chosen] for part, chosen in zip(points, rows, strict=True)])
     distances = np.sqrt(point_costs(sample, sample, 2))
     upper = distances[np.triu_indices(len(sample), 1)]
     return float(np.median(upper)) if upper.size and np.median(upper) > 0 else 1.0

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import combinations_with_replacement, product
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.errors import LARGEST_COUNT, SotddError, check_choice, check_count, check_order, check_seed
+from sotdd.basics.errors import LARGEST_COUNT, SotddError, check_choice, check_count, check_order, check_seed, require
 from sotdd.basics.remarks import Remark, join_remarks
-from sotdd.basics.resources import Report, Stream, generator
+from sotdd.basics.resources import Report, Stream, Workers, generator
 from sotdd.inputs.data import LabelledData
-from sotdd.peers.label_distances import Inner, exact_transport, measure_labels
+from sotdd.peers.features import Gaussian
 from sotdd.peers.points import (
     Distances,
+    Doubles,
     Measured,
     Pairs,
-    Points,
     PointSets,
     check_plan_fits,
     peer,
     point_costs,
+    split_classes,
 )
 from sotdd.projections.scaler import Scale
 
+Inner: TypeAlias = Literal["exact", "gaussian"]
 Debias: TypeAlias = Literal["difference", "powers"]
-Solve: TypeAlias = Callable[[Points, Points], Measured]
+Between: TypeAlias = Callable[[int, int], Measured]
 
 
 @peer
@@ -96,14 +100,6 @@ def otdd(
     """
     p = check_order(p)
     method = f"OTDD, {inner} labels"
-
-    def solve(one: Points, other: Points) -> Measured:
-        check_plan_fits(len(one), len(other), "OTDD")
-        labels = measure_labels(one.groups, other.groups, inner, p)
-        cost = point_costs(one.features, other.features, p)
-        cost += labels[one.codes[:, None], other.codes[None, :]]
-        return Measured(exact_transport(cost) ** (1 / p), labels)
-
     if debias is not None:
         check_choice(debias, "debias", ("difference", "powers"))
         method += f", debiased ({debias})"
@@ -111,49 +107,101 @@ def otdd(
             max_points = min(2 * check_count(max_points, "max_points"), LARGEST_COUNT)
     key = check_seed(seed)
     loaded = PointSets.load(datasets, scale=scale, seed=key, max_points=max_points)
-    halves = None if debias is None else _Halves(loaded.points, key, solve, debias, p)
 
-    def between(i: int, j: int) -> Measured:
-        return solve(loaded.points[i], loaded.points[j]) if halves is None else halves.compare(i, j)
+    def solve(one: LabelledData, other: LabelledData) -> Measured:
+        check_plan_fits(one.n_points, other.n_points, "OTDD")
+        labels = measure_labels(split_classes(one), split_classes(other), inner, p)
+        cost = point_costs(one.rows(slice(None)), other.rows(slice(None)), p)
+        cost += labels[one.codes[:, None], other.codes[None, :]]
+        return Measured(exact_transport(cost) ** (1 / p), labels)
 
+    def measure(i: int, j: int) -> Measured:
+        return solve(loaded.points[i], loaded.points[j])
+
+    between = measure if debias is None else _compare_halves(loaded.points, key, solve, p if debias == "powers" else 1)
     return loaded.measure(pairs, report, method, between, p)
 
 
-class _Halves:
-    """Halves of datasets, compared across two of them and within each, whose distance is its sampling floor."""
+def _compare_halves(
+    points: Sequence[LabelledData], seed: int, solve: Callable[[LabelledData, LabelledData], Measured], power: float
+) -> Between:
+    """How far apart two datasets are without their sampling floor: what halves of one give, of the same size.
 
-    def __init__(self, points: Sequence[Points], seed: int, solve: Solve, debias: Debias, p: float) -> None:
-        self._points, self._seed, self._solve, self._debias, self._p = points, seed, solve, debias, p
-        self._known: dict[tuple[int, int], tuple[Points, Points, Measured]] = {}
+    Floors are subtracted from distances to this power.
+    """
 
-    def compare(self, i: int, j: int) -> Measured:
-        """How far apart two datasets are without their sampling floor, which depends on the size of the halves."""
-        sides = self._points[i], self._points[j]
-        size = min(map(len, sides)) // 2
+    @cache
+    def split(number: int, size: int) -> tuple[LabelledData, LabelledData, Measured]:
+        """Two random sides of this size, and the transport between them; datasets of one size are split alike."""
+        rows = generator(seed, Stream.DEBIASING_HALVES, 0).permutation(points[number].n_points)
+        first, second = (points[number].take(np.sort(half)) for half in (rows[:size], rows[size : 2 * size]))
+        return first, second, solve(first, second)
+
+    def compare(i: int, j: int) -> Measured:
+        smaller = min(points[i], points[j], key=lambda side: side.n_points)
+        size = smaller.n_points // 2
         if size == 0:
-            name = min(sides, key=len).name
-            raise SotddError(f"debias needs two points of each dataset and {name!r} has one: pass debias=None.")
-        (a, other_a, floor_a), (b, other_b, floor_b) = self._split(i, size), self._split(j, size)
+            raise SotddError(f"debias needs two points of each dataset and {smaller.name!r} has one: pass debias=None.")
+        (a, other_a, floor_a), (b, other_b, floor_b) = split(i, size), split(j, size)
         # Each half is compared with the other half of the other dataset: a dataset and its copy, or rows that belong
         # together, would otherwise meet themselves, which is nearer than any floor.
-        across, floors = (self._solve(a, other_b), self._solve(other_a, b)), (floor_a, floor_b)
-        value = self._subtract([found.value for found in across], [found.value for found in floors])
+        found = solve(a, other_b), solve(other_a, b), floor_a, floor_b
+        across, floor = np.power([one.value for one in found], power).reshape(2, 2).mean(axis=1).tolist()
+        value = math.copysign(abs(across - floor) ** (1 / power), across - floor)
         below = (Remark("below floor", by=-value),) if value < 0 else ()
-        compared = (Remark("halves compared", size=size), *below)
-        remarks = join_remarks(compared, *(found.remarks for found in (*floors, *across)))
-        return Measured(max(0.0, value), None, remarks)
+        others = [one.remarks for one in (*found[2:], *found[:2])]
+        return Measured(max(0.0, value), None, join_remarks((Remark("halves compared", size=size), *below), *others))
 
-    def _split(self, number: int, size: int) -> tuple[Points, Points, Measured]:
-        """Two random sides of this size, and the transport between them; datasets of one size are split alike."""
-        if (number, size) not in self._known:
-            points = self._points[number]
-            rows = generator(self._seed, Stream.DEBIASING_HALVES, 0).permutation(len(points))
-            first, second = points.take(np.sort(rows[:size])), points.take(np.sort(rows[size : 2 * size]))
-            self._known[number, size] = first, second, self._solve(first, second)
-        return self._known[number, size]
+    return compare
 
-    def _subtract(self, across: Sequence[float], floors: Sequence[float]) -> float:
-        """What is left of the distance less the floors; it may be negative."""
-        power = self._p if self._debias == "powers" else 1.0
-        left = float(np.mean(np.power(across, power)) - np.mean(np.power(floors, power)))
-        return math.copysign(abs(left) ** (1 / power), left)
+
+# ------------------------------------------------------------------ transport between samples, and between classes
+
+
+def find_plan(cost: Doubles) -> Doubles:
+    """How much of one uniform sample to carry to which point of another at the least cost, by network simplex."""
+    transport = require("ot", "exact transport", "'sotdd[peers]'")
+    largest = float(cost.max())
+    if not np.isfinite(largest):
+        raise SotddError("transport costs overflow: use a smaller p, or scale='pooled'.")
+    # The solver's tolerances are absolute, so it gets costs in units of the largest.
+    plan, log = transport.emd([], [], cost / (largest or 1.0), numItermax=50_000_000, log=True)
+    if log["warning"] is not None:
+        raise SotddError(f"exact transport did not finish: {log['warning']}; pass max_points.")
+    found: Doubles = plan
+    return found
+
+
+def exact_transport(cost: Doubles) -> float:
+    """The least total cost of carrying one uniform sample to another."""
+    return float(np.sum(find_plan(cost) * cost))
+
+
+def measure_labels(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float = 2) -> Doubles:
+    """W_p^p between every class of a and every class of b, (len(a), len(b)); each is computed once.
+
+    ``inner="gaussian"`` gives W_2 of fitted Gaussians to the power p. Where ``a is b`` only one
+    half is computed.
+    """
+    between = _choose_distance(a, b, inner, p)
+    pairs = list(combinations_with_replacement(range(len(a)), 2) if a is b else product(range(len(a)), range(len(b))))
+    pairs.sort(key=lambda pair: -len(a[pair[0]]) * len(b[pair[1]]))  # the longest work first
+    with Workers() as workers:
+        values = workers.each(lambda pair: 0.0 if a is b and pair[0] == pair[1] else between(*pair), pairs)
+    distances = np.zeros((len(a), len(b)))
+    for (i, j), value in zip(pairs, values, strict=True):
+        distances[i, j] = value
+        if a is b:
+            distances[j, i] = value
+    return distances
+
+
+def _choose_distance(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float) -> Callable[[int, int], float]:
+    """The distance of two classes by index, as ``inner`` says."""
+    if check_choice(inner, "inner", ("exact", "gaussian")) == "exact":
+        check_plan_fits(max(map(len, a)), max(map(len, b)), "exact label distance")
+        return lambda i, j: exact_transport(point_costs(a[i], b[j], p))
+    with Workers() as workers:
+        fitted_a = workers.each(Gaussian.fit, a)
+        fitted_b = fitted_a if a is b else workers.each(Gaussian.fit, b)
+    return lambda i, j: fitted_a[i].squared_distance(fitted_b[j]) ** (p / 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import update_wrapper
 from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias
@@ -58,44 +58,6 @@ def find_settings(method: Callable[..., object]) -> list[str]:
     return [part.name for part in parameters if part.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
-    """A dataset in memory: features (n, d) in float64, and of every row the index of its class."""
-
-    name: str
-    features: Doubles
-    codes: NDArray[np.integer]
-    classes: tuple[Hashable, ...]
-
-    @classmethod
-    def of(cls, data: LabelledData, max_points: int | None = None, seed: int = 0) -> Points:
-        """Read a dataset, or a random sample of at most ``max_points`` of its points.
-
-        With one seed, datasets of the same size are sampled at the same rows, so that a dataset stays
-        at distance zero from itself.
-        """
-        if max_points is not None and max_points < data.n_points:
-            data = data.take(np.sort(np.random.default_rng(seed).choice(data.n_points, max_points, replace=False)))
-        features = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
-        return cls(data.name, features, data.codes, data.classes)
-
-    def take(self, rows: NDArray[np.integer]) -> Points:
-        """Some of the points, and the classes that have one among them."""
-        present, codes = np.unique(self.codes[rows], return_inverse=True)
-        return Points(self.name, self.features[rows], codes, tuple(self.classes[code] for code in present))
-
-    def __len__(self) -> int:
-        """How many points there are."""
-        return len(self.features)
-
-    @property
-    def groups(self) -> list[Doubles]:
-        """The features of each class."""
-        order = np.argsort(self.codes, kind="stable")
-        edges = np.cumsum(np.bincount(self.codes, minlength=len(self.classes)))[:-1]
-        return np.split(self.features[order], edges)
-
-
 class Measured(NamedTuple):
     """What a method says of two datasets; ``label_distances`` (C, C') are W_p^p between their classes."""
 
@@ -113,18 +75,22 @@ class PointSets:
     datasets
         The datasets as they were opened.
     points
-        The points of each that are measured, scaled.
+        The points of each that are measured, scaled, in float64.
     scaler
         How they were scaled; None for features as they are.
     """
 
     datasets: Sequence[LabelledData]
-    points: Sequence[Points]
+    points: Sequence[LabelledData]
     scaler: Scaler | None
 
     @classmethod
     def load(cls, datasets: Sequence[LabelledData], *, scale: Scale, seed: int, max_points: int | None) -> PointSets:
-        """Read datasets, or a random sample of at most ``max_points`` points of each."""
+        """Read datasets, or a random sample of at most ``max_points`` points of each.
+
+        With one seed, datasets of the same size are sampled at the same rows, so that a dataset stays at distance zero
+        from itself.
+        """
         same_features(datasets)
         if max_points is not None:
             check_count(max_points, "max_points")
@@ -132,10 +98,15 @@ class PointSets:
         sizes = [min(data.n_points, max_points or data.n_points) for data in datasets]
         check_fits(8 * sum(sizes) * datasets[0].n_features, "the datasets in float64", "max_points", max(sizes))
         scaler = find_scaler(scale, list(datasets))
-        points = [Points.of(data, max_points, key) for data in datasets]
-        if scaler is not None:
-            points = [replace(part, features=scaler.apply(part.features)) for part in points]
-        largest = max(float(np.max(np.abs(part.features))) for part in points)
+        points, largest = [], 0.0
+        for data, size in zip(datasets, sizes, strict=True):
+            taken = data
+            if size < data.n_points:
+                taken = data.take(np.sort(np.random.default_rng(key).choice(data.n_points, size, replace=False)))
+            features = np.concatenate([taken.rows(block).astype(np.float64) for block in taken.blocks()])
+            features = features if scaler is None else scaler.apply(features)
+            points.append(replace(taken, features=features))
+            largest = max(largest, float(np.max(np.abs(features))))
         if not (largest == 0 or _SMALLEST < largest < 1 / _SMALLEST):
             raise SotddError(
                 f"features as large as {largest:.3g} cannot be squared in float64", use={"scale": "pooled"}
@@ -148,14 +119,14 @@ class PointSets:
         """Distances without projections, in units of the features: what ``between`` says of each pair."""
         distances = {}
         for done, (i, j) in enumerate(pairs, 1):
-            found, sizes = between(i, j), (len(self.points[i]), len(self.points[j]))
-            pair = self.datasets[i], self.datasets[j]
+            found, pair, taken = between(i, j), (self.datasets[i], self.datasets[j]), (self.points[i], self.points[j])
+            sizes = taken[0].n_points, taken[1].n_points
             distances[i, j] = Distance(
                 value=found.value,
                 stderr=math.nan,
                 p=p,
                 n_points=sizes,
-                classes=(self.points[i].classes, self.points[j].classes),
+                classes=(taken[0].classes, taken[1].classes),
                 method=method,
                 scaler=self.scaler,
                 label_distances=found.label_distances,
@@ -179,6 +150,11 @@ def remarks_on(pair: tuple[LabelledData, LabelledData], sizes: tuple[int, int], 
         *remark_positions(pair, None),
         *gather_side_remarks(pair),
     )
+
+
+def split_classes(points: LabelledData) -> list[Doubles]:
+    """The features of each class."""
+    return np.split(points.rows(points.group()), points.offsets[1:-1])
 
 
 def point_costs(a: Doubles, b: Doubles, p: float) -> Doubles:

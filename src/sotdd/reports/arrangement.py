@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.distance import Distance
-from sotdd.peers.label_distances import classical_scaling, raw_stress, smacof
+from sotdd.peers.embeddings import classical_scaling, raw_stress, smacof
 
 _UNITS = {
     "none": "in the units of the features",

@@ -21,9 +21,8 @@ import sotdd
 from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
 from sotdd.compute.cpu.engine import CpuEngine
 from sotdd.compute.slices import slice_datasets
-from sotdd.sketches.histograms import Histograms, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES as KEPT
-from sotdd.sketches.quantiles import Levels
+from sotdd.sketches.quantiles import Histograms, Levels, find_quantiles
 
 # Of the summaries that were compared to choose how streams are kept; sketches themselves keep ``KEPT``.
 QUANTILES = 512

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sotdd.sketches.histograms import BINS, Histograms, find_quantiles
-from sotdd.sketches.quantiles import Levels
+from sotdd.sketches.quantiles import BINS, Histograms, Levels, find_quantiles
 
 
 def doublings(values):

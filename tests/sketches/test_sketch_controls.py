@@ -113,8 +113,7 @@ def test_streams_and_shards_carry_the_same(rng, kind):
 
 
 def test_too_many_classes_carry_nothing_and_are_plain(rng, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.controls._POWER_BYTES", 100_000)
-    monkeypatch.setattr("sotdd.sketches.uncertainty._GROUP_BYTES", 100_000)
+    monkeypatch.setattr("sotdd.sketches.sums.MOST_BYTES", {"controls": 100_000, "groups": 100_000})
     x, y = rng.normal(size=(400, 5)), rng.integers(40, size=400)
     projections = sotdd.Projections.fit([x], n_projections=64)
     made = sotdd.sketch_stream(in_batches((x, y), [200]), projections)

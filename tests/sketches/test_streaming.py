@@ -9,7 +9,7 @@ import reference
 import sotdd
 from laws import Medians
 from sketches.cases import assert_same_controls, in_batches, labelled
-from sotdd.sketches import histograms as gathering
+from sotdd.sketches import quantiles as gathering
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ field. An array in a field is an array of the file, of which the header has the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from os import PathLike
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -26,27 +27,26 @@ from sotdd.inputs.data import LabelledData, Origin
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.schema import MISSING, Feature, find_columns
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.codec import Arrays, Field, Header, Reader, pack, pack_labels, pack_remarks, unpack
-from sotdd.sketches.file import pack_sketch, unpack_sketch
-from sotdd.sketches.recipe import Recipe, read_projections
-from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.codec import Arrays, Header, Reader, pack, pack_labels, pack_remarks, unpack
+from sotdd.sketches.saved_projections import SavedProjections, read_projections
+from sotdd.sketches.sketch import Sketch, pack_sketch, unpack_sketch
 
 KIND = "drift reference"
 
 # The fields of a reference that are plain values.
 _PLAIN = ("p", "label_names", "seed", "remarks", "suffix", "is_fixed")
-# What an array of a field may hold, by its type there; every one has an entry for each row.
+# What an array of a field may hold, by its type there: types in the file, least and most. All have an entry per row.
 _OF_ROWS = {
-    np.bool_: Field("u1", (None,), least=0, most=1),
-    np.int32: Field("i4", (None,), least=MISSING),
-    np.int64: Field("i8", (None,), least=0),
-    np.float64: Field("f8", (None,)),
+    np.bool_: ("u1", 0, 1),
+    np.int32: ("i4", MISSING, math.inf),
+    np.int64: ("i8", 0, math.inf),
+    np.float64: ("f8", -math.inf, math.inf),
 }
 
 
 def pack_reference(reference: DriftReference) -> bytes:
     """The content of a file; of a table only numbers are kept as features, and of categories the codes."""
-    header, arrays = Recipe.of(reference.projections).pack()
+    header, arrays = SavedProjections.of(reference.projections).pack()
     data, columns = reference.data, reference.data.columns
     table: Header = {"name": data.name, "classes": pack_labels(data.classes)}
     if columns is not None:
@@ -86,7 +86,7 @@ def read_reference(path: str | PathLike[str], projections: Projections | None = 
 
 def _read_data(reader: Reader) -> LabelledData:
     """The rows: as many of everything as there are codes."""
-    table, codes = reader.within("data"), reader.array("codes", Field("i4", (None,)))
+    table, codes = reader.within("data"), reader.array("codes", "i4", (None,))
     classes, n_points = table.labels(), len(codes)
     if not classes or codes.min() < 0 or codes.max() >= len(classes):
         raise reader.refuse("its rows are of classes that it does not have")
@@ -97,7 +97,7 @@ def _read_data(reader: Reader) -> LabelledData:
             raise reader.refuse(f"its category {name!r} does not fit its codes")
     names = table.texts("numbers") if table.has("numbers") else None
     axes = [None] * (reader.rank("numbers") - 1) if names is None else [len(names)]
-    numbers = reader.array("numbers", Field("u1 f4 f8", (n_points, *axes)))
+    numbers = reader.array("numbers", "u1 f4 f8", (n_points, *axes))
     data = LabelledData(table.get("name", str), numbers, classes, codes, names, origin)
     if names is None:
         return data
@@ -112,7 +112,7 @@ def _read_sketch(reader: Reader, projections: Projections) -> Sketch | None:
     """The sketch, which is a file within the file; one of other features than the rows is refused."""
     if not reader.holds("sketch"):
         return None
-    content = reader.array("sketch", Field("u1", (None,))).tobytes()
+    content = reader.array("sketch", "u1", (None,)).tobytes()
     sketch = unpack_sketch(content, f"the sketch in {quote(reader.name)}", projections)
     if sketch.recipe["n_features"] != projections.n_features:
         raise reader.refuse("its sketch is of other features than its rows")
@@ -152,7 +152,8 @@ def _read(reader: Reader, key: str, kind: Any, n_points: int) -> Any:  # noqa: A
         return reader.remarks(key) if parts[0] is Remark else reader.texts(key)
     if origin is np.ndarray:
         (scalar,) = get_args(parts[1])
-        return reader.array(reader.get(key, str), replace(_OF_ROWS[scalar], shape=(n_points,))).astype(scalar)
+        types, *bounds = _OF_ROWS[scalar]
+        return reader.array(reader.get(key, str), types, (n_points,), *bounds).astype(scalar)
     value = reader.get(key, str if origin is Literal else kind)
     if parts and value not in parts:
         raise reader.refuse(f"its {key!r} is {value!r}")

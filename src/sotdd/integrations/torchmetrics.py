@@ -11,8 +11,7 @@ from sotdd.basics.text import say_count
 from sotdd.compute.distance import Distance
 from sotdd.measure.distance import ORDER
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder
-from sotdd.sketches.file import pack_builder, unpack_builder
+from sotdd.sketches.builder import SketchBuilder, pack_builder, unpack_builder
 
 require("torchmetrics", "sotdd.integrations.torchmetrics", "'sotdd[torchmetrics]'")
 

@@ -42,7 +42,7 @@ from sotdd.measure.statistics import LEVEL, LabelNames, Statistic, TwoSampleTest
 from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
-from sotdd.sketches.recipe import Given
+from sotdd.sketches.saved_projections import Given
 
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
 # choice is no source of error here, and every one of them costs as much as all permutations together.

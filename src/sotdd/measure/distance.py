@@ -23,7 +23,7 @@ from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
 from sotdd.projections.drawing import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.recipe import Given, Recipe, check_projections
+from sotdd.sketches.saved_projections import Given, SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 
@@ -236,7 +236,7 @@ def measure_pairs(
     open_all: Callable[..., list[LabelledData]],
     how: Measuring,
     settings: Mapping[str, Any],
-) -> tuple[dict[tuple[int, int], Distance], Projections | Recipe | None]:
+) -> tuple[dict[tuple[int, int], Distance], Projections | SavedProjections | None]:
     """Distances of some pairs of sources, by their numbers, and what they were measured through; None for peers, names.
 
     Where one of them is a sketch, all are projected by its projections; otherwise ``open_all`` opens them.

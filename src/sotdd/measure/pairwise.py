@@ -20,7 +20,7 @@ from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, Measuring, MethodSettings, measure_pairs
 from sotdd.projections.drawing import DRAWING, show_drawing
-from sotdd.sketches.recipe import Given, Recipe, check_projections
+from sotdd.sketches.saved_projections import Given, SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable
 
@@ -77,7 +77,7 @@ def pairwise(
     pairs = list(combinations(range(len(sources)), 2))
     distances, through = measure_pairs(sources, pairs, partial(open_all, dict(sources)), how, settings)
     paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
-    recipe = through.projections if isinstance(through, Recipe) else through
+    recipe = through.projections if isinstance(through, SavedProjections) else through
     return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, {**how.list_chosen(), **settings}))
 
 

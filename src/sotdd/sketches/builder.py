@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, Self
@@ -18,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.remarks import Remarks, join_remarks
+from sotdd.basics.resources import Workers
 from sotdd.basics.text import say_count
-from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.labels import NoRows
@@ -29,13 +30,20 @@ from sotdd.inputs.schema import Schema
 from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.blocks import BLOCK, Block
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.controls import PowerSums, draw_weights
-from sotdd.sketches.histograms import check_classes, find_quantiles
-from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
-from sotdd.sketches.recipe import Recipe, check_projections
+from sotdd.sketches.codec import pack, pack_labels, pack_remarks, unpack
+from sotdd.sketches.quantiles import (
+    CLASS_BYTES,
+    MOST_QUANTILES,
+    QUANTILES,
+    Levels,
+    check_quantiles,
+    find_quantiles,
+    fit_classes,
+)
+from sotdd.sketches.saved_projections import SavedProjections, check_projections, read_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sums import Doubles, Sums, TermSums, ValueCounts, cut_blocks, project_batch
-from sotdd.sketches.uncertainty import GroupCounts
+from sotdd.sketches.sums import Doubles, Sums, cut_blocks, draw_weights, project_batch
+from sotdd.sketches.uncertainty import find_stream_halves
 
 
 def check_name(name: object) -> None:
@@ -114,29 +122,20 @@ class SketchBuilder:
         if not adds_up(projections):
             raise SotddError("streams take label_law='moments': use sotdd.sketch on the whole dataset for other laws.")
         self.projections = projections
-        self.counts: dict[Hashable, int] = {}
         self.by_position: bool = False  # whether columns could not be matched by name
         self.remarks: Remarks = ()
-        self.sums: dict[str, Sums] = {
-            "controls": PowerSums(projections),
-            "terms": TermSums(projections),
-            "groups": GroupCounts(projections),
-            "values": ValueCounts(projections),
-        }
+        self.sums = Sums(projections)
         self._half_added = False  # whether an error interrupted a batch
 
     @property
     def n_points(self) -> int:
         """How many points were added."""
-        return sum(self.counts.values())
+        return sum(self.sums.counts.values())
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
         """The labels, in an order that does not depend on how they arrived."""
-        try:
-            return tuple(sorted(self.counts))  # type: ignore[type-var]  # labels that cannot be compared raise
-        except TypeError:
-            return tuple(sorted(self.counts, key=lambda label: (type(label).__name__, str(label))))
+        return self.sums.classes
 
     def __repr__(self) -> str:
         """Sizes, for people."""
@@ -156,30 +155,21 @@ class SketchBuilder:
         with self._adding(dict(zip(batch.classes, batch.counts.tolist(), strict=True))):
             self.by_position |= meets_by_position(batch, self.projections.columns)
             self.remarks = join_remarks(self.remarks, find_unlabelled(batch))
-            for sums in self.sums.values():
-                sums.add_points(batch)
+            self.sums.add_points(batch)
             for points, some, start in project_batch(batch, self.projections):
-                self._add_points(points, some, before + start)
-
-    def _add_points(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
-        def add(block: ProjectedPoints) -> None:
-            for sums in self.sums.values():
-                if sums.kept:
-                    sums.add(block, batch, before)
-
-        points.engine.workers.each(add, cut_blocks(points))
+                add = partial(self.sums.add, batch=some, before=before + start)
+                points.engine.workers.each(add, cut_blocks(points))
 
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder through the same projections."""
         if not isinstance(other, SketchBuilder):
             raise SotddError(f"is {describe(other)}: expected a SketchBuilder.", setting="other")
-        Recipe.of(self.projections).refuse_other(Recipe.of(other.projections), "the parts to merge")
+        SavedProjections.of(self.projections).refuse_other(SavedProjections.of(other.projections), "the parts to merge")
         other.refuse_half_added()
-        with self._adding(dict(other.counts)):  # which may be this one's own
+        with self._adding(dict(other.sums.counts)):  # which may be this one's own
             self.by_position |= other.by_position
             self.remarks = join_remarks(self.remarks, other.remarks)
-            for name, sums in self.sums.items():
-                sums.merge(other.sums[name])
+            self.sums.merge(other.sums)
         return self
 
     def refuse_half_added(self) -> None:
@@ -191,13 +181,16 @@ class SketchBuilder:
     def _adding(self, counts: Mapping[Hashable, int]) -> Iterator[None]:
         """Make room for this many more points of each class, or refuse before anything is changed."""
         self.refuse_half_added()
-        _refuse_mixed([*self.counts, *counts])
-        check_classes(len({*self.counts, *counts}), self.projections.n_projections)
+        labels = [*self.sums.counts, *counts]
+        _refuse_mixed(labels)
+        n_classes, n_projections = len(set(labels)), self.projections.n_projections
+        if not fit_classes(n_classes, n_projections):
+            raise SotddError(
+                f"histograms of {say_count(n_classes, 'class', 'classes')} × {say_count(n_projections, 'projection')} "
+                f"take more than {CLASS_BYTES >> 20} MB: use fewer projections, or sotdd.sketch on the whole dataset."
+            )
         self._half_added = True
-        for label, count in counts.items():
-            self.counts[label] = self.counts.get(label, 0) + count
-        for sums in self.sums.values():
-            sums.expect(counts)
+        self.sums.expect(counts)
         yield
         self._half_added = False
 
@@ -207,16 +200,21 @@ class SketchBuilder:
         self.refuse_half_added()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
-        projections, classes, sums = self.projections, self.classes, self.sums["terms"].by_class
-        terms = np.stack([sums[label]["sums"] / self.counts[label] for label in classes], axis=1)  # (L, C)
-        counts = np.array([self.counts[label] for label in classes], np.int64)
-        quantiles, lost = self._find_quantiles(terms, Levels(self.n_quantiles))
-        controls, groups = self.sums["controls"], self.sums["groups"]
-        assert isinstance(controls, PowerSums)
-        assert isinstance(groups, GroupCounts)
+        projections, sums, classes = self.projections, self.sums, self.classes
+        counts = np.array([sums.counts[label] for label in classes], np.int64)
+        terms = np.stack([sums.by_class[label]["terms sums"] for label in classes], axis=1) / counts  # (L, C)
+        values, levels = [sums.by_class[label]["values values"] for label in classes], Levels(self.n_quantiles)
+
+        def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], Doubles]:
+            part, block = drawn
+            return find_quantiles(values, part, block.terms.weights, terms[part], levels)
+
+        with Workers() as workers:
+            quantiles, lost = map(np.concatenate, zip(*workers.each(find, projections.blocks()), strict=True))
+        by_position = [remark_position(name, projections.columns is not None)] if self.by_position else []
         return Sketch(
             name,
-            Recipe.of(projections),
+            SavedProjections.of(projections),
             quantiles,
             False,
             classes,
@@ -224,41 +222,19 @@ class SketchBuilder:
             terms.astype(np.float32),
             draw_weights(projections),
             lost,
-            (*self.remarks, *([remark_position(name, projections.columns is not None)] if self.by_position else [])),
-            halves=groups.find_halves(),
-            controls=controls.result(dict(zip(classes, counts.tolist(), strict=True))),
+            (*self.remarks, *by_position),
+            halves=find_stream_halves(sums),
+            controls=sums.find_controls(),
         )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file of counts and sums, whole or not at all, for another machine or a party that may see them."""
-        from sotdd.sketches.file import pack_builder
-
         write_whole(path, pack_builder(self))
 
     @staticmethod
     def load(path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.file import unpack_builder
-
         return unpack_builder(read_whole(path, "a file of a SketchBuilder"), path, projections)
-
-    def _find_quantiles(self, terms: Doubles, levels: Levels) -> tuple[NDArray[np.float32], Doubles]:
-        """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).
-
-        The counted values lack the label terms (L, C), which are added here.
-        """
-        from sotdd.basics.resources import Workers
-
-        values = self.sums["values"]
-        groups = [values.by_class[label]["values"] for label in self.classes]
-
-        def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], Doubles]:
-            part, block = drawn
-            return find_quantiles(groups, part, block.terms.weights, terms[part], levels)
-
-        with Workers() as workers:
-            rows, lost = zip(*workers.each(find, self.projections.blocks()), strict=True)
-        return np.concatenate(rows), np.concatenate(lost)
 
 
 def adds_up(projections: Projections) -> bool:
@@ -275,3 +251,34 @@ def _refuse_mixed(labels: Sequence[Hashable]) -> None:
         raise SotddError(
             f"labels are text in one batch ({text!r}) and not in another ({other!r}): use one type for all."
         )
+
+
+def pack_builder(builder: SketchBuilder) -> bytes:
+    """The content of a file: what its projections need, the classes and their counts, and the totals of `Sums`."""
+    builder.refuse_half_added()
+    header, arrays = SavedProjections.of(builder.projections).pack()
+    header |= {
+        "n_quantiles": builder.n_quantiles,
+        "classes": pack_labels(list(builder.sums.counts)),
+        "counts": list(builder.sums.counts.values()),
+        "by_position": builder.by_position,
+        "remarks": pack_remarks(builder.remarks),
+        "kept": builder.sums.parts,
+    }
+    return pack("sketch builder", header, arrays | builder.sums.pack())
+
+
+def unpack_builder(content: bytes, path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
+    """A builder from the content of a file; messages call it by its path."""
+    reader = unpack("sketch builder", content, path)
+    drawn, count = read_projections(reader, projections), reader.count("n_quantiles", most=MOST_QUANTILES)
+    builder = SketchBuilder(drawn, n_quantiles=count)
+    classes, counts = reader.labels(), reader.get("counts", list)
+    whole = all(type(count) is int and count > 0 for count in counts) and sum(counts) < 2**62
+    if len(counts) != len(classes) or not whole:
+        raise reader.refuse("its 'counts' are not one for each class")
+    builder.by_position = reader.get("by_position", bool)
+    if reader.has("remarks"):  # as older files have not
+        builder.remarks = reader.remarks("remarks")
+    builder.sums.read(reader, dict(zip(classes, counts, strict=True)), reader.texts("kept"))
+    return builder

@@ -18,7 +18,7 @@ from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name, open_batch
 from sotdd.sketches.quantiles import QUANTILES
-from sotdd.sketches.recipe import Recipe
+from sotdd.sketches.saved_projections import SavedProjections
 from sotdd.sketches.sketch import Sketch
 
 __all__ = ["sketch"]
@@ -99,7 +99,8 @@ def sketch(
         made: Sketch = (
             finished.compute(scheduler="threads") if active is None else _compute(active, finished, counts, report)
         )
-    return replace(made, through=Recipe.of(projections))  # and makes arrays read-only, as they are not after travelling
+    # This makes arrays read-only too, as they are not after travelling.
+    return replace(made, through=SavedProjections.of(projections))
 
 
 def _find_client(client: Client) -> Client:

@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -116,29 +115,6 @@ def pack_remarks(remarks: Remarks) -> list[Header]:
     return [{"kind": remark.kind, "about": remark.about, "facts": remark.facts} for remark in remarks]
 
 
-@dataclass(frozen=True)
-class Field:
-    """What an array in a file must be.
-
-    Attributes
-    ----------
-    types
-        Names of the dtypes that it may have, such as "f8" or "u4 u8".
-    shape
-        Its sizes; None for any size of at least one.
-    least, most
-        Bounds of its values. Numbers that are not negative and whole are counts, which have a bound together.
-    optional
-        Whether a file may lack it.
-    """
-
-    types: str
-    shape: tuple[int | None, ...]
-    least: float = -math.inf
-    most: float = math.inf
-    optional: bool = False
-
-
 class Reader:
     """The header and the arrays of a file, handed out one by one, each held to what it must be."""
 
@@ -201,17 +177,15 @@ class Reader:
 
     def remarks(self, key: str) -> Remarks:
         """Remarks of kinds that there are, with the facts that their sentences need."""
-        return tuple(self._remark(value, key) for value in self.get(key, list))
-
-    def _remark(self, value: Any, key: str) -> Remark:  # noqa: ANN401  # any JSON value
+        values, unknown = self.get(key, list), self.refuse(f"its {key!r} are not remarks that sotdd makes")
         try:
-            remark = Remark(value["kind"], value["about"], **_freeze(value["facts"]))
-            known = remark.kind in SENTENCES and isinstance(remark.about, str) and str(remark)
+            remarks = tuple(Remark(value["kind"], value["about"], **_freeze(value["facts"])) for value in values)
+            known = [one.kind in SENTENCES and isinstance(one.about, str) and str(one) for one in remarks]
         except Exception as error:  # a sentence fails in any way with facts that are not its own
-            raise self.refuse(f"its {key!r} are not remarks that sotdd makes") from error
-        if not known:
-            raise self.refuse(f"its {key!r} are not remarks that sotdd makes")
-        return remark
+            raise unknown from error
+        if not all(known):
+            raise unknown
+        return remarks
 
     # ------------------------------------------------------------------ the arrays
 
@@ -223,30 +197,37 @@ class Reader:
         """How many axes an array has; 0 for one that is not there."""
         return self._arrays[name].ndim if name in self._arrays else 0
 
-    def arrays(self, fields: Mapping[str, Field]) -> dict[str, Any]:
-        """Several arrays by name; None for those that are optional and not there."""
-        return {
-            name: None if field.optional and name not in self._arrays else self.array(name, field)
-            for name, field in fields.items()
-        }
+    def array(
+        self, name: str, types: str, shape: tuple[int | None, ...], least: float = -math.inf, most: float = math.inf
+    ) -> NDArray[Any]:
+        """An array, or an error that says what is wrong with it.
 
-    def array(self, name: str, field: Field) -> NDArray[Any]:
-        """An array, or an error that says what is wrong with it."""
+        Parameters
+        ----------
+        name
+            Its name.
+        types
+            Names of the dtypes that it may have, such as "f8" or "u4 u8".
+        shape
+            Its sizes; None for any size of at least one.
+        least, most
+            Bounds of its values. Whole numbers that are not negative are counts, whose sum is bounded too.
+        """
         array = self._arrays.get(name)
         if array is None:
             raise self.refuse(f"it has no array {name!r}")
-        if array.dtype.str[1:] not in field.types.split():
+        if array.dtype.str[1:] not in types.split():
             raise self.refuse(f"its array {name!r} has the type {array.dtype}")
-        sizes = [max(size, 1) if wanted is None else wanted for size, wanted in zip(array.shape, field.shape)]  # noqa: B905
-        if array.ndim != len(field.shape) or list(array.shape) != sizes:
+        sizes = [max(size, 1) if wanted is None else wanted for size, wanted in zip(array.shape, shape)]  # noqa: B905
+        if array.ndim != len(shape) or list(array.shape) != sizes:
             raise self.refuse(f"its array {name!r} has the shape {array.shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise self.refuse(f"its array {name!r} holds NaN or infinity")
-        if field.least == 0 and (array < 0).any():
+        if least == 0 and (array < 0).any():
             raise self.refuse(f"its array {name!r} holds negative numbers")
-        if (array < field.least).any() or (array > field.most).any():
+        if (array < least).any() or (array > most).any():
             raise self.refuse(f"its array {name!r} holds numbers from {array.min():.3g} to {array.max():.3g}")
-        if array.dtype.kind in "iu" and field.least == 0 and float(array.sum(dtype=np.float64)) > _MOST_POINTS:
+        if array.dtype.kind in "iu" and least == 0 and float(array.sum(dtype=np.float64)) > _MOST_POINTS:
             raise self.refuse(f"its array {name!r} counts more than there can be")
         return array
 

@@ -35,12 +35,11 @@ from sotdd.projections.moments import CUT
 from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import LabelTerms
 from sotdd.sketches.builder import adds_up, check_name, open_batch
-from sotdd.sketches.controls import draw_weights
 from sotdd.sketches.noise import Noise, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
 from sotdd.sketches.quantiles import QUANTILES, check_quantiles
-from sotdd.sketches.recipe import Recipe, check_projections
+from sotdd.sketches.saved_projections import SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sums import cut_blocks, project_batch
+from sotdd.sketches.sums import cut_blocks, draw_weights, project_batch
 
 Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -166,7 +165,7 @@ class PrivateBuilder:
         off = math.hypot(by_bins, math.sqrt(np.mean(weights * (variances @ shares))))
         return Sketch(
             name,
-            Recipe.of(self.projections),
+            SavedProjections.of(self.projections),
             find_mass_quantiles(masses, edges, levels),
             False,
             self.classes,

@@ -14,14 +14,15 @@ from sotdd.basics.errors import OutOfRange, SotddError, check_choice, check_coun
 from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
-from sotdd.compute.class_moments import ClassMoments, control_pairs
+from sotdd.compute.class_moments import ClassMoments, PointMoments, control_pairs
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator, estimate_distance
 from sotdd.inputs.agreement import half_labelled_error
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Reader, pack, pack_remarks, unpack
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
-from sotdd.sketches.recipe import Recipe
+from sotdd.sketches.saved_projections import MOST_FEATURES, SavedProjections
 from sotdd.sketches.uncertainty import Halves, Lost, bound_error, find_floor, measure_loss, see_alike
 
 # A bound on the error of a distance beyond this share of its value gets a remark.
@@ -79,7 +80,7 @@ class Sketch:
     """
 
     name: str
-    through: Recipe
+    through: SavedProjections
     quantiles: NDArray[np.float32]
     exact: bool
     classes: tuple[Hashable, ...]
@@ -269,15 +270,11 @@ class Sketch:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one portable file, whole or not at all; see `sotdd.sketches.codec` for its format."""
-        from sotdd.sketches.file import pack_sketch
-
         write_whole(path, pack_sketch(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
         """Read a file that `save` wrote; anything else, or a damaged one, is refused."""
-        from sotdd.sketches.file import unpack_sketch
-
         return unpack_sketch(read_whole(path, "a file of a sketch"), path)
 
     def to_dict(self) -> dict[str, Any]:
@@ -323,3 +320,83 @@ def _cut_alike(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
             "the same number."
         )
     return a.cut(kept[0]), b.cut(kept[0])
+
+
+# ------------------------------------------------------------------ files
+
+
+def pack_sketch(sketch: Sketch) -> bytes:
+    """The content of a file: what its projections need, and the attributes of the sketch by their names.
+
+    Its controls are in ``places`` (L, 1 + J, 2), Gaussian moments; ``values`` (L, 5), direction moments; ``lengths``
+    (5,), three even moments, the variance between classes and the dimensions; and ``mean`` (d,).
+    """
+    header, arrays = sketch.through.pack()
+    header |= {
+        "name": sketch.name,
+        "classes": [json_label(label) for label in sketch.classes],
+        "exact": sketch.exact,
+        "remarks": pack_remarks(sketch.remarks),
+    }
+    names = ("quantiles", "counts", "class_terms", "lost", "halves", "weights")
+    arrays |= _pack_controls(sketch.controls)
+    return pack("sketch", header, {**arrays, **{name: getattr(sketch, name) for name in names}})
+
+
+def unpack_sketch(content: bytes, name: str | PathLike[str], projections: Projections | None = None) -> Sketch:
+    """A sketch from the content of a file, or an error that says what is wrong with it.
+
+    A sketch through these projections uses them; otherwise they are drawn again from its settings.
+    """
+    reader = unpack("sketch", content, name)
+    through, classes = SavedProjections.read(reader, projections), reader.labels()
+    count = reader.within("recipe").count("n_projections")
+    most = 4 * LARGEST_VALUE  # that projected values are apart
+    shapes = {"lost": (count, 3), "halves": (2, None)}
+    optional = {key: reader.array(key, "f8", shape, 0, most) for key, shape in shapes.items() if reader.holds(key)}
+    quantiles, counts = reader.array("quantiles", "f4", (count, None)), reader.array("counts", "i8", (len(classes),), 0)
+    reader.check_ascending("quantiles", quantiles)
+    exact = reader.get("exact", bool)
+    if exact and quantiles.shape[1] != counts.sum():
+        raise reader.refuse("it claims to keep every value, and does not")
+    if not counts.any():
+        raise reader.refuse("it has no points")
+    return Sketch(
+        reader.get("name", str),
+        through,
+        quantiles,
+        exact,
+        classes,
+        counts,
+        reader.array("class_terms", "f4", (count, len(classes))),
+        reader.array("weights", "f8", (count,), 0, most),
+        remarks=reader.remarks("remarks"),
+        controls=_read_controls(reader, count),
+        **optional,
+    )
+
+
+def _pack_controls(controls: ClassMoments | None) -> Arrays:
+    if controls is None:
+        return {}
+    gaussian, directions, known = controls.gaussian_moments, controls.direction_moments, controls.point_moments
+    arrays: Arrays = {} if gaussian is None else {"places": gaussian}
+    if directions is not None and known is not None:
+        numbers = np.array([*known.even, known.between, known.dimensions])
+        arrays |= {"values": directions, "lengths": numbers, "mean": known.mean.astype(np.float32)}
+    return arrays
+
+
+def _read_controls(reader: Reader, n_projections: int) -> ClassMoments | None:
+    gaussian = directions = points = None
+    if reader.holds("places"):
+        gaussian = reader.array("places", "f4", (n_projections, None, 2))
+    if reader.holds("values"):
+        n_features = reader.within("recipe").count("n_features")
+        directions = reader.array("values", "f8", (n_projections, 5))
+        *even, between, dimensions = reader.array("lengths", "f8", (5,), least=0)
+        mean = reader.array("mean", "f4", (n_features,)).astype(np.float64)
+        if not n_features <= dimensions <= MOST_FEATURES:
+            raise reader.refuse("its directions are in fewer dimensions than there are features, or in too many")
+        points = PointMoments(np.array(even), float(between), mean, int(dimensions))
+    return None if gaussian is None and directions is None else ClassMoments(gaussian, directions, points)

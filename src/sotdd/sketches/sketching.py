@@ -26,9 +26,8 @@ from sotdd.inputs.data import Dataset, LabelledData, cut_range
 from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, adds_up, check_name, open_batch
-from sotdd.sketches.histograms import fit_classes
-from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
-from sotdd.sketches.recipe import Recipe, check_projections
+from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, fit_classes, place_points
+from sotdd.sketches.saved_projections import SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.uncertainty import find_halves, measure_loss, plan_halves
 
@@ -120,7 +119,7 @@ def sketch_opened(
     by_position = meets_by_position(data, projections.columns)
     return Sketch(
         data.name,
-        Recipe.of(projections),
+        SavedProjections.of(projections),
         found.quantiles,
         exact,
         data.classes,

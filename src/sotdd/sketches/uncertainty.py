@@ -25,23 +25,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.resources import Stream, generator
+from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find_distances, make_seed
-from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.blocks import BLOCK
+from sotdd.projections.blocks import BLOCK, Block
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.histograms import BINS, Histograms, find_quantiles
-from sotdd.sketches.quantiles import QUANTILES, Levels
-from sotdd.sketches.sums import Doubles, Sums
+from sotdd.sketches.quantiles import QUANTILES, Histograms, Levels, find_quantiles
+from sotdd.sketches.sums import GROUP_BINS, GROUPS, Doubles, Sums
 
 Lost = NDArray[np.float64]  # (L, 3)
 Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and for p = 2
@@ -55,14 +51,6 @@ _PARTS, _QUARTERINGS = 4, 2
 
 # Distances of samples fall with this power of the size, at the slowest and at the fastest.
 _SLOWEST, _FASTEST = 0.25, 0.5
-
-GROUPS = 8
-
-# Halves differ by little everywhere, not by much somewhere, and that shows in a quarter of the usual bins.
-GROUP_BINS = BINS // 4
-
-# How much memory the counts of all classes and groups may take together. With more classes nothing is kept.
-_GROUP_BYTES = 128 << 20
 
 assert HALVING_PROJECTIONS == BLOCK  # points along the first block have all that is counted
 
@@ -176,86 +164,55 @@ def _average_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.fl
     return float(largest * np.mean(weights * (numbers / largest) ** p) ** (1 / p))
 
 
-class GroupCounts(Sums):
-    """Points of a stream dealt to a few groups, so that its sketch knows how far apart halves of the points are.
+def find_stream_halves(sums: Sums) -> Halves | None:
+    """How far apart halves of a stream are, from its groups; None where none were kept, or a half would be empty.
 
-    Every point goes to one of eight groups at random. What the first projections make of it is counted by class and
-    group, and half of the groups against the other half is a halving. There are seven ways to choose half of eight
-    groups so that any two of them share just half of theirs, as rows of a Hadamard matrix do.
-
-    Which group a point is dealt to depends on the projections and on how many points came before it in the same
-    builder. So the halves of a sketch depend on how rows were batched, as no other number in it does.
-
-    Of each class there are a histogram of each group by its number, and ``terms`` (G, B), the sums of its label
-    polynomial. Nothing is kept where the classes do not fit.
+    There are seven ways to choose half of eight groups so that any two of them share just half of theirs, as rows of a
+    Hadamard matrix do.
     """
+    from scipy.linalg import hadamard
 
-    def __init__(self, projections: Projections) -> None:
-        self.most_bytes = _GROUP_BYTES
-        self._projections, self._first = projections, projections.draw(0, BLOCK)
-        self._n_rows = len(self._first)
-        groups = {str(group): partial(Histograms.empty, self._n_rows, GROUP_BINS) for group in range(GROUPS)}
-        super().__init__({**groups, "terms": partial(np.zeros, (GROUPS, self._n_rows))})
+    if "groups" not in sums.parts:
+        return None
+    first = sums.projections.draw(0, BLOCK)
+    # Rows of a Hadamard matrix but the first, which does not halve; what one halves, the next halves again.
+    halves = hadamard(GROUPS)[1:]
+    with Workers() as workers:
+        ways = [*halves, *(halves * (np.roll(halves, 1, axis=0) > 0))]
+        parts = workers.each(lambda signs: _compare_groups(sums, first, signs), ways)
+    if any(part is None for part in parts):
+        return None
+    costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, 2 S, orders)
+    if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
+        return None
+    return root_costs(np.split(costs, 2, axis=1), first.importance)
 
-    def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
-        """Assign points to groups, and count them; only the first projections matter."""
-        if points.part.start:
-            return
-        rng = generator(make_seed(self._projections), Stream.STREAM_GROUPS, before)
-        drawn = np.asarray(rng.integers(GROUPS, size=batch.n_points))
-        for label, (begin, end) in zip(batch.classes, pairwise(batch.offsets.tolist()), strict=True):
-            totals = self.by_class[label]
-            for group in range(GROUPS):
-                index = begin + np.flatnonzero(drawn[begin:end] == group)
-                if index.size:
-                    rows, label_rows = (part[:, index] for part in (points.fetch(), points.fetch_label_rows()))
-                    totals[str(group)].count(points.part, rows, 0, index.size)
-                    totals["terms"][group] += points.terms.class_sums(label_rows, np.array([0, index.size]))[:, 0]
 
-    def find_halves(self) -> Halves | None:
-        """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
-        from scipy.linalg import hadamard
+def _compare_groups(sums: Sums, first: Block, signs: NDArray[np.int64]) -> Doubles | None:
+    """W_p^p (B, orders) between the groups of either sign; None where one half has no points."""
+    from sotdd.compute.kernels.quantiles import compare_functions
 
-        from sotdd.basics.resources import Workers
+    levels = Levels(QUANTILES)
+    one, other = (_join_groups(sums, first, np.flatnonzero(signs == side), levels) for side in (1, -1))
+    if one is None or other is None:
+        return None
+    costs, within = np.empty((len(HALVING_ORDERS), len(first))), np.empty(len(first))
+    for out, p in zip(costs, HALVING_ORDERS, strict=True):
+        compare_functions(one, other, levels.edges, levels.smooth, float(p), out, within)
+    return costs.T
 
-        if not self.kept:
-            return None
-        # Rows of a Hadamard matrix but the first, which does not halve; what one halves, the next halves again.
-        halves = hadamard(GROUPS)[1:]
-        with Workers() as workers:
-            parts = workers.each(self._halve, [*halves, *(halves * (np.roll(halves, 1, axis=0) > 0))])
-        if any(part is None for part in parts):
-            return None
-        costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, 2 S, orders)
-        if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
-            return None
-        return root_costs(np.split(costs, 2, axis=1), self._first.importance)
 
-    def _halve(self, signs: NDArray[np.int64]) -> Doubles | None:
-        """W_p^p (B, orders) between those groups and the others; None where one half has no points."""
-        from sotdd.compute.kernels.quantiles import compare_functions
-
-        levels = Levels(QUANTILES)
-        one, other = (self._functions(np.flatnonzero(signs == side), levels) for side in (1, -1))
-        if one is None or other is None:
-            return None
-        costs, within = np.empty((len(HALVING_ORDERS), self._n_rows)), np.empty(self._n_rows)
-        for out, p in zip(costs, HALVING_ORDERS, strict=True):
-            compare_functions(one, other, levels.edges, levels.smooth, float(p), out, within)
-        return costs.T
-
-    def _functions(self, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32] | None:
-        """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
-        classes: list[Histograms] = []
-        terms: list[Doubles] = []
-        for totals in self.by_class.values():
-            whole = Histograms.empty(self._n_rows, GROUP_BINS)
-            for group in groups:
-                whole += totals[str(group)]
-            if whole.n_points:
-                classes.append(whole)
-                terms.append(totals["terms"][groups].sum(axis=0) / whole.n_points)
-        if not classes:
-            return None
-        part = slice(0, self._n_rows)
-        return find_quantiles(classes, part, self._first.terms.weights, np.stack(terms, axis=1), levels)[0]
+def _join_groups(sums: Sums, first: Block, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32] | None:
+    """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
+    classes: list[Histograms] = []
+    terms: list[Doubles] = []
+    for totals in sums.by_class.values():
+        whole = Histograms.empty(len(first), GROUP_BINS)
+        for group in groups:
+            whole += totals[f"groups {group}"]
+        if whole.n_points:
+            classes.append(whole)
+            terms.append(totals["groups terms"][groups].sum(axis=0) / whole.n_points)
+    if not classes:
+        return None
+    return find_quantiles(classes, slice(0, len(first)), first.terms.weights, np.stack(terms, axis=1), levels)[0]

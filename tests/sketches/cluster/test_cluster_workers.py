@@ -25,7 +25,7 @@ def test_progress_counts_partitions(whole, threads, projections):
 
 
 def test_more_classes_than_fit_are_refused(threads, projections, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.histograms.CLASS_BYTES", 5 * 70 * 4096)
+    monkeypatch.setattr("sotdd.sketches.quantiles.CLASS_BYTES", 5 * 70 * 4096)
     parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]  # though each of them fits
     with pytest.raises(sotdd.SotddError, match="use fewer projections"):
         sotdd.sketches.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)

@@ -31,7 +31,7 @@ from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.shares import share_changes
 from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.recipe import Given, check_projections
+from sotdd.sketches.saved_projections import Given, check_projections
 
 Doubles = NDArray[np.float64]
 

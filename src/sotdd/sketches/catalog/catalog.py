@@ -34,9 +34,8 @@ from sotdd.sketches.catalog.store import (
     Value,
     quote_text,
 )
-from sotdd.sketches.file import pack_sketch, unpack_sketch
 from sotdd.sketches.quantiles import QUANTILES, Levels
-from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketch import Sketch, pack_sketch, unpack_sketch
 from sotdd.sketches.sketching import Comparable, require_projections, sketch_opened
 
 # Numbers are filtered as float64, which holds whole numbers up to here.

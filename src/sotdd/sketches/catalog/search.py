@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.sketches.codec import Field, pack, unpack
+from sotdd.sketches.codec import pack, unpack
 from sotdd.sketches.quantiles import MOST_QUANTILES, QUANTILES
-from sotdd.sketches.recipe import Recipe
+from sotdd.sketches.saved_projections import SavedProjections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.uncertainty import find_floor
 
@@ -53,7 +53,7 @@ class CatalogRecipe:
         The sums of the first sketch.
     """
 
-    through: Recipe
+    through: SavedProjections
     n_quantiles: int
     centre: Vector
 
@@ -71,8 +71,8 @@ class CatalogRecipe:
         reader = unpack(_KIND, content, "the recipe of the catalog")
         count = reader.count("n_quantiles", MOST_QUANTILES)
         numbers = reader.within("recipe").count("n_projections") * count
-        centre = reader.array("sums", Field("f4", (min(numbers, SUMS),)))
-        return CatalogRecipe(Recipe.read(reader), count, centre)
+        centre = reader.array("sums", "f4", (min(numbers, SUMS),))
+        return CatalogRecipe(SavedProjections.read(reader), count, centre)
 
     def pack(self) -> bytes:
         """The recipe as the content of a file."""

@@ -1,4 +1,4 @@
-"""Which projections something was made through: enough to recognise them, and mostly enough to draw them again."""
+"""Projections as files keep them: enough to recognise them, and mostly enough to draw them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sotdd.compute.matrix import DistanceMatrix
 from sotdd.projections.directions import TILTED_ROTATIONS, ImportanceSampled
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.sketches.codec import Arrays, Field, Header, Reader, pack_remarks
+from sotdd.sketches.codec import Arrays, Header, Reader, pack_remarks
 
 # What calls take as ``projections``: those of a matrix have the unit of all its datasets.
 Given: TypeAlias = Projections | DistanceMatrix
@@ -26,7 +26,7 @@ MOST_FEATURES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class SavedProjections:
     """The projections of a sketch or of a catalog, as a file keeps them.
 
     In a file the scaler is an array ``centre`` (d,), with ``scale`` (d,) if each feature has its own; tilted directions
@@ -53,8 +53,8 @@ class Recipe:
     known: Projections | None = None
 
     @classmethod
-    def of(cls, projections: Projections) -> Recipe:
-        """The recipe of projections that are at hand."""
+    def of(cls, projections: Projections) -> SavedProjections:
+        """Those that are at hand."""
         check_projections(projections)
         return cls(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt, projections)
 
@@ -72,8 +72,8 @@ class Recipe:
                 return Projections.restore(self.settings, self.scaler, self.fingerprint, self.tilt)
         return None
 
-    def refuse_other(self, other: Recipe, what: str) -> None:
-        """Refuse another recipe whose fingerprint differs, and name the settings that do."""
+    def refuse_other(self, other: SavedProjections, what: str) -> None:
+        """Refuse others whose fingerprint differs, and name the settings that do."""
         if self.fingerprint == other.fingerprint:
             return
         reason = (
@@ -92,7 +92,7 @@ class Recipe:
         return self.projections
 
     def pack(self) -> tuple[Header, Arrays]:
-        """What a file says of it: entries of the header, and arrays."""
+        """What a file says of them: entries of the header, and arrays."""
         header: Header = {"recipe": dict(self.settings), "fingerprint": self.fingerprint}
         arrays: Arrays = {}
         if self.tilt is not None:
@@ -108,7 +108,7 @@ class Recipe:
         return header, arrays
 
     @classmethod
-    def read(cls, reader: Reader, projections: Projections | None = None) -> Recipe:
+    def read(cls, reader: Reader, projections: Projections | None = None) -> SavedProjections:
         """What a file says, through these projections if they are the same, else with those that it describes."""
         fingerprint, scaler, tilt = reader.get("fingerprint", str), _read_scaler(reader), _read_tilt(reader)
         if projections is not None and projections.fingerprint == fingerprint:
@@ -131,7 +131,7 @@ def read_projections(reader: Reader, projections: Projections | None) -> Project
     """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
     if projections is not None and check_projections(projections).fingerprint != reader.get("fingerprint", str):
         raise SotddError(f"{quote(reader.name)} was made through other projections than those passed: pass its own.")
-    return Recipe.read(reader, projections).require_projections(quote(reader.name))
+    return SavedProjections.read(reader, projections).require_projections(quote(reader.name))
 
 
 def _read_scaler(reader: Reader) -> Scaler | None:
@@ -142,11 +142,11 @@ def _read_scaler(reader: Reader) -> Scaler | None:
         raise reader.refuse("its columns are not one for each feature")
     if not reader.holds("centre"):
         return None
-    each = Field("f8", (n_features,))
-    scale = reader.array("scale", each) if reader.holds("scale") else reader.number("scale")
+    shape = (n_features,)
+    scale = reader.array("scale", "f8", shape) if reader.holds("scale") else reader.number("scale")
     try:
         arcsinh = recipe.within("scaler").get("kind", str) == "arcsinh"
-        return Scaler(reader.array("centre", each), scale, columns, reader.remarks("scale_remarks"), arcsinh)
+        return Scaler(reader.array("centre", "f8", shape), scale, columns, reader.remarks("scale_remarks"), arcsinh)
     except SotddError as error:
         raise reader.refuse(first_line(error)) from error
 
@@ -155,8 +155,8 @@ def _read_tilt(reader: Reader) -> ImportanceSampled | None:
     if not reader.holds("basis"):
         return None
     recipe = reader.within("recipe")
-    basis = reader.array("basis", Field("f4", (None, recipe.count("n_features"))))
-    stretch = reader.array("stretch", Field("f8", (len(basis),)))
+    basis = reader.array("basis", "f4", (None, recipe.count("n_features")))
+    stretch = reader.array("stretch", "f8", (len(basis),))
     try:
         return ImportanceSampled(basis, stretch, recipe.within("directions").get("law", str) == TILTED_ROTATIONS)
     except SotddError as error:

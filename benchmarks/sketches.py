@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.slices import slice_datasets
 from sotdd.sketches.quantiles import QUANTILES as KEPT
 from sotdd.sketches.quantiles import Histograms, Levels, find_quantiles

@@ -49,7 +49,7 @@ def device(request, monkeypatch):
         pytest.importorskip("torch")
         from sotdd.compute.torch.engine import TorchEngine
 
-        monkeypatch.setattr("sotdd.compute.cpu.engine.CpuEngine", lambda _threads=None: TorchEngine("cpu"))
+        monkeypatch.setattr("sotdd.compute.cpu_engine.CpuEngine", lambda _threads=None: TorchEngine("cpu"))
     return "numpy" if request.param == "numpy" else "cpu"
 
 

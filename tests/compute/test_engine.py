@@ -14,8 +14,7 @@ import sotdd
 from sotdd import LabelledData
 from sotdd.basics.resources import Workers, find_libraries
 from sotdd.compute.comparison import compare
-from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.cpu.loaded import CpuData
+from sotdd.compute.cpu_engine import CpuData, CpuEngine
 from sotdd.compute.engine import Engine, LoadedData
 from sotdd.compute.numpy_engine import NumpyData, NumpyEngine
 from sotdd.compute.torch.engine import TorchEngine

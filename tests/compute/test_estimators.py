@@ -8,11 +8,11 @@ import pytest
 
 import sotdd
 from laws import Medians
-from sotdd.compute.class_moments import MomentAccumulator, _mean_power, control_pairs
+from sotdd.compute.class_moments import MomentAccumulator, _mean_power, combine_classes, control_pairs
 from sotdd.compute.comparison import PairCosts
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.estimators import FEWEST_FITTED, ControlVariates, estimates
-from sotdd.compute.kernels import moments as control_kernels
+from sotdd.compute.kernels import rows as row_kernels
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_pair
@@ -41,18 +41,17 @@ FACTORIALS = np.array([math.factorial(k) for k in range(9)])
 @pytest.mark.parametrize("cut", [math.inf, 1.0])
 def test_class_moments_against_slow_code(rng, cut):
     source, order = rng.normal(size=(3, 40)).astype(np.float32), rng.permutation(40)
-    offsets, rows = np.array([0, 7, 8, 40]), np.empty((3, 40), np.float32)
+    offsets, rows, sizes = np.array([0, 7, 8, 40]), source.copy(), np.array([7, 1, 32])
     own, weights, further = rng.normal(size=(3, 5)), rng.normal(size=(3, 2, 1)), rng.normal(size=(3, 2, 12))
     further[:, :, 2:7:2] = 0.0
-    places, values = np.empty((3, 3, 2)), np.empty((3, 5))
     made = np.zeros((3, 10, 3))
     for which, first, second in ((slice(1), own[:, :1], own[:, None]), (slice(1, None), weights[:, :, 0], further)):
         count_orders(first, second, made[:, :, which])
-    how = made, own[:, 0].copy(), own
-    spare = np.empty(40, np.float32), np.empty(40), np.empty(90), np.empty(15), np.empty(9 * control_kernels.ROOM)
-    out = rows, places.reshape(-1), values, np.empty((3, 0))
-    control_kernels.group_rows(source, order, offsets.astype(np.uint64), cut, *how, *out, *spare)
+    sums, even = np.empty((3, 3, 9)), np.empty((3, 3))
+    how = cut, own[:, 0].copy(), own
+    row_kernels.group_rows(rows, order, offsets.astype(np.uint64), *how, sums, even, np.empty((3, 0)))
     np.testing.assert_array_equal(rows, source[:, order])
+    places, values = combine_classes(sums, even, sizes, made)
     for line in range(3):
         by_point = np.empty((40, 9))
         for first, last in pairwise(offsets):
@@ -81,7 +80,7 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, engine):
     for found in moments:
         found[:, 1:] = 0.0  # further samples of nothing have a cost of zero
     out = np.empty((64, 3))
-    control_kernels.gaussian_gaps(*moments, float(p), out)
+    row_kernels.gaussian_gaps(*moments, float(p), out)
     first, second = (np.asarray(rows).astype(np.float64) for rows in slices.rows)
     gaps, roots = first.mean(axis=1) - second.mean(axis=1), first.std(axis=1) - second.std(axis=1)
     np.testing.assert_allclose(out[:, 0], (gaps**2 + roots**2) ** (p / 2), rtol=1e-3, atol=1e-7)

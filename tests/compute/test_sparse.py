@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import sotdd
 from laws import Circles
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.slices import slice_datasets
 
 

@@ -8,7 +8,7 @@ import pytest
 import reference
 import sotdd
 from laws import Circles, Medians
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.resampling import Plan, Resampling, pool_codes
 from sotdd.compute.slices import ProjectedPoints, project_datasets, slice_datasets

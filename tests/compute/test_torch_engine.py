@@ -12,10 +12,10 @@ import torch
 import sotdd
 from laws import Circles, Medians
 from sotdd import LabelledData
+from sotdd.compute import cpu_engine as cpu_loaded
 from sotdd.compute import engine as protocol
 from sotdd.compute.comparison import compare
-from sotdd.compute.cpu import loaded as cpu_loaded
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.slices import slice_datasets
 from sotdd.compute.torch import fused, upload

@@ -140,7 +140,7 @@ def test_labels_can_bring_datasets_nearer():
 def test_chunks_and_threads_do_not_matter(rng, centres, monkeypatch):
     a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, list("abcd"))
     whole = sotdd.explain(a, b, n_projections=300)
-    monkeypatch.setattr("sotdd.compute.cpu.loaded._TILES", 1)
+    monkeypatch.setattr("sotdd.compute.cpu_engine._TILES", 1)
     with threadpoolctl.threadpool_limits(1):
         parts = sotdd.explain(a, b, n_projections=300)
     np.testing.assert_array_equal(whole.by_class.distances, parts.by_class.distances)

@@ -9,7 +9,7 @@ import pytest
 
 import reference
 import sotdd
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.resampling import Plan, Resampling
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.measure.explanation import matching

@@ -192,7 +192,7 @@ def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
     spread = 1.4826 * np.median(np.abs(rows - middle), axis=1, keepdims=True)
     expected = np.clip(rows, middle - 3 * spread, middle + 3 * spread)
     if engine == "cpu":
-        from sotdd.compute.cpu.engine import CpuEngine
+        from sotdd.compute.cpu_engine import CpuEngine
 
         found = CpuEngine().clip_outliers(rows, 3.0)
     else:

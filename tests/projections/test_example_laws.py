@@ -10,7 +10,7 @@ import pytest
 import reference
 import sotdd
 from sotdd.compute.comparison import compare
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.resampling import Plan, Resampling
 from sotdd.compute.slices import slice_datasets

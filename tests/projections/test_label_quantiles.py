@@ -8,7 +8,7 @@ import pytest
 import reference
 import sotdd
 from sotdd.compute.comparison import compare
-from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.projections import Directions, Quantiles

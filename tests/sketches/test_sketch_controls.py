@@ -5,7 +5,7 @@ import pytest
 
 import sotdd
 from sketches.cases import assert_same_controls, in_batches
-from sotdd.compute import sampling
+from sotdd.compute import engine as sampling
 from sotdd.compute.class_moments import ClassMoments
 
 

@@ -179,30 +179,32 @@ class MomentAccumulator:
         return found
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is found, and explained, where rows are checked
 def combine_classes(
-    known: Doubles, even: Doubles, sizes: NDArray[np.int64], label_orders: Doubles
+    sums: Doubles, even: Doubles, sizes: NDArray[np.int64], label_orders: Doubles
 ) -> tuple[Doubles, Doubles]:
-    """The Gaussian moments (B, J, 2) and direction moments (B, 5) of a dataset, from moments of its classes.
+    """The Gaussian moments (B, J, 2) and direction moments (B, 5) of a dataset, from sums over its classes.
 
     Parameters
     ----------
-    known
-        (B, C, 9) of each class the mean of t, and the means of t^k / k! for k = 1, …, 8, t cut as label terms cut it.
+    sums
+        (B, C, 9) of each class the sum of t, and of t^k / k! for k = 1, …, 8, t cut as label terms cut it.
     even
-        (B, 3) the means of t^k / k! over all points, for k = 2, 4, 6.
+        (B, 3) the sums of t², t⁴ and t⁶ over all points.
     sizes
         (C,) of the classes.
     label_orders
         (B, 10, J) the weights of t and of moments of orders 1, …, 8 and beyond in samples of the label law.
     """
     shares, terms = sizes / sizes.sum(), label_orders[:, : ORDERS + 1]  # orders beyond are left out
-    mean = np.einsum("c,bcd->bd", shares, known)
+    known, even = sums / sizes[:, None], even / (_FACTORIALS * sizes.sum())
+    mean = shares @ known
     apart = known - mean[:, None]
-    between = apart[:, :, 0] ** 2 @ shares
-    within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - between)
-    variances = np.einsum("c,bcj->bj", shares, (apart @ terms) ** 2) + terms[:, 0] ** 2 * within[:, None]
-    gaussian = np.stack([(mean[:, None] @ terms)[:, 0], np.sqrt(variances)], axis=2)
-    return gaussian, np.column_stack([mean[:, 0], between + mean[:, 0] ** 2, even])
+    covariances = (apart.transpose(0, 2, 1) * shares) @ apart  # of what is known, between classes
+    within = np.maximum(0.0, 2 * even[:, 0] - mean[:, 0] ** 2 - covariances[:, 0, 0])
+    variances = (terms * (covariances @ terms)).sum(axis=1) + terms[:, 0] ** 2 * within[:, None]
+    gaussian = np.stack([(mean[:, None] @ terms)[:, 0], np.sqrt(np.maximum(0.0, variances))], axis=2)
+    return gaussian, np.column_stack([mean[:, 0], covariances[:, 0, 0] + mean[:, 0] ** 2, even])
 
 
 # ------------------------------------------------------------------ control variates of pairs
@@ -273,7 +275,7 @@ def _compare_gaussians(a: NDArray[np.floating] | None, b: NDArray[np.floating] |
 
     Under wild samples of the label law means are large, and the gap between two that are nearly the same is rounding.
     """
-    from sotdd.compute.kernels.moments import gaussian_gaps
+    from sotdd.compute.kernels.rows import gaussian_gaps
 
     if a is None or b is None or a.shape != b.shape:
         return False

@@ -94,7 +94,7 @@ class PairCosts:
         self._engine = slices.engine
         self._importance.append(slices.block.importance)
         for rows, kept in zip(slices.rows, self._ranges, strict=False):
-            kept.append(slices.engine.find_ranges(rows))
+            kept.append(slices.engine.take_points(rows, np.array([0, rows.shape[1] - 1])))
         self._costs.append(slices.transport(self._pairs, self._p))
 
     def collect(self, moments: Sequence[ClassMoments] = ()) -> None:
@@ -104,7 +104,7 @@ class PairCosts:
         self.importance = np.concatenate(self._importance)
         self.weights = None if (self.importance == 1).all() else self.importance
         self._moments = moments
-        self._extremes = [collect(parts) for parts in self._ranges]  # (L, 2)
+        self._extremes = [collect(parts).astype(np.float64) for parts in self._ranges]  # (L, 2)
         self._largest = [np.abs(ends).max(axis=1) for ends in self._extremes]
         self._units = [_ROUNDING * float(most.max()) for most in self._largest]  # what rounding is at most
         self._flat = [_is_flat(ends, most) for ends, most in zip(self._extremes, self._largest, strict=True)]

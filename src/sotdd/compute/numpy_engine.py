@@ -6,18 +6,15 @@ Rows are (B, n), one per projection and a value per point. Sums are in float64, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.resources import Workers
 from sotdd.compute.class_moments import EVEN, combine_classes
-from sotdd.compute.engine import Engine, refuse_bad_terms
-from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan, Side
-from sotdd.compute.sampling import Sampler
+from sotdd.compute.engine import Engine, LoadedData, Sampler, refuse_bad_terms
+from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints, Slices
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.blocks import BLOCK, ORDERS, Block
@@ -29,27 +26,16 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-_Item = TypeVar("_Item")
-
 _CHUNK = 2 * BLOCK  # projections at a time
 # What overflows is found, and explained, once rows are sorted or costs are collected.
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
-class NumpyEngine:
+class NumpyEngine(Engine):
     """Projects, shifts, sorts and transports in NumPy, for the time of a ``with`` block."""
 
     def __init__(self) -> None:
-        self.workers: Workers = Workers(1)
-
-    def __enter__(self) -> NumpyEngine:
-        """Keep BLAS to one thread."""
-        self.workers.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Leave the process's thread settings as they were."""
-        self.workers.__exit__(*error)
+        super().__init__(threads=1)
 
     def load(
         self,
@@ -73,10 +59,6 @@ class NumpyEngine:
         integrals = [np.interp(edges, np.arange(n + 1) / n, np.cumsum([0, *row]) / n) for row in wide]
         return (np.diff(integrals, axis=1) / np.diff(edges)).astype(np.float32)
 
-    def find_ranges(self, rows: Floats) -> Doubles:
-        """The smallest and the largest value (B, 2) of each sorted row."""
-        return rows[:, [0, -1]].astype(np.float64)
-
     @_quiet
     def split_costs(self, points: ProjectedPoints, plan: Plan, marks: Marks) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, with class terms of each side's own."""
@@ -87,35 +69,8 @@ class NumpyEngine:
                 costs[:, number, column] = transport_rows(a, b, p)
         return costs
 
-    def join_points(self, rows: Sequence[Floats]) -> Floats:
-        """The points of several datasets one after another."""
-        return np.concatenate(rows, axis=1)
 
-    def take_points(self, rows: Floats, index: NDArray[np.integer]) -> Floats:
-        """Some of the points."""
-        return rows[:, index]
-
-    def clip_outliers(self, rows: Floats, deviations: float) -> Floats:
-        """Points with those farther from the median than this many deviations brought that near."""
-        middle = np.median(rows, axis=1, keepdims=True)
-        deviation = np.median(np.abs(rows - middle), axis=1, keepdims=True) * NORMAL_DEVIATION
-        farthest = np.where(deviation > 0, deviations * deviation, np.inf)
-        return np.clip(rows, middle - farthest, middle + farthest).astype(np.float32)
-
-    def fetch_rows(self, rows: Floats) -> Floats:
-        """The same rows."""
-        return rows
-
-    def collect(self, parts: Sequence[Doubles]) -> Doubles:
-        """Values of one chunk after another, as one array."""
-        return np.concatenate(parts)
-
-    def each(self, function: Callable[[_Item], None], items: Sequence[_Item]) -> None:
-        """Do one piece of work per item."""
-        list(map(function, items))
-
-
-class NumpyData:
+class NumpyData(LoadedData):
     """Scaled points of all datasets, for one pass."""
 
     def __init__(
@@ -141,10 +96,6 @@ class NumpyData:
         projected = [[project_points(x, drawn) for drawn in block.directions] for x in self._points]
         yield block, [(ways[0], ways[-1]) for ways in projected]
 
-    def order_points(self, projected: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
-        """The same rows: they are in the order of points."""
-        return list(projected)
-
     @_quiet
     def sort(self, part: slice, block: Block, projected: list[tuple[Floats, Floats]]) -> Slices:
         """Add class terms to projected points (equation 9) and sort them."""
@@ -163,10 +114,7 @@ class NumpyData:
                 moments.append(find_moments(t, data, block))
                 norms.append(find_norms(self._points[number], data))
         gaussian, directions = ([both[which] for both in moments] for which in (0, 1))
-        return Slices(cast("Engine", self._engine), part, block, sorted_rows, all_terms, gaussian, directions, norms)
-
-    def check(self) -> None:
-        """Do nothing: every chunk was checked as it was sorted."""
+        return Slices(self._engine, part, block, sorted_rows, all_terms, gaussian, directions, norms)
 
 
 # ------------------------------------------------------------------ the definition
@@ -232,9 +180,9 @@ def find_moments(t: Floats, data: LabelledData, block: Block) -> tuple[Doubles, 
     wide, cut = t.astype(np.float64), np.clip(t, -block.terms.limit, block.terms.limit).astype(np.float64)
     powers = [wide, *(cut**k / math.factorial(k) for k in range(1, ORDERS + 1))]
     classes = pairwise(data.offsets.tolist())
-    known = np.stack([[power[:, first:last].mean(axis=1) for power in powers] for first, last in classes])  # (C, 9, B)
-    even = np.stack([(wide**k / math.factorial(k)).mean(axis=1) for k in EVEN], axis=1)
-    return combine_classes(known.transpose(2, 0, 1), even, data.counts, block.further)
+    sums = np.stack([[power[:, first:last].sum(axis=1) for power in powers] for first, last in classes])  # (C, 9, B)
+    even = np.stack([(wide**k).sum(axis=1) for k in EVEN], axis=1)
+    return combine_classes(sums.transpose(2, 0, 1), even, data.counts, block.further)
 
 
 def find_norms(x: Doubles, data: LabelledData) -> Doubles:

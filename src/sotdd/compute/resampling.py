@@ -28,9 +28,6 @@ Marks = NDArray[np.uint8]
 # Does one piece of work per item, as `map` does or side by side.
 Each: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
-# The standard deviation of a normal law in terms of its median absolute deviation.
-NORMAL_DEVIATION = 1.4826
-
 # How many times the pooled points are split when a noise floor is asked for. Of the 60 outcomes that these and the
 # data make, the three farthest are 5 %.
 SPLITS = 59

@@ -170,7 +170,7 @@ class FeaturePool:
 
         Equal values come in an order of its own in every column: in one order, they would seem to go together.
         """
-        from sotdd.compute.cpu.rows import scale_rows
+        from sotdd.compute.cpu_engine import scale_rows
 
         rows = [np.concatenate([data.rows(block) for block in data.blocks()]) for data in datasets]
         if scaler is None:  # shares have no unit, so they are kept within float32

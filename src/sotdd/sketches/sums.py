@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, PointMoments, combine_classes, find_controlled
-from sotdd.compute.engine import choose_engine, refuse_bad_terms
+from sotdd.compute.engine import Sampler, choose_engine, refuse_bad_terms
 from sotdd.compute.resampling import make_seed
-from sotdd.compute.sampling import Sampler
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.blocks import BLOCK, ORDERS, Block
@@ -39,8 +38,6 @@ GROUPS = 8
 GROUP_BINS = BINS // 4
 # Projections whose class moments are combined at a time.
 _TOGETHER = 16 * BLOCK
-# What turns sums of t^2, t^4 and t^6 into sums of t^k / k!.
-_FACTORIALS = np.array([2.0, 24.0, 720.0])
 
 
 # ------------------------------------------------------------------ projected points
@@ -169,8 +166,8 @@ class Sums:
 
     def add_points(self, batch: LabelledData) -> None:
         """Add the points of a batch, once for all projections."""
-        from sotdd.compute.cpu.rows import scale_rows
-        from sotdd.compute.kernels.moments import norm_sums
+        from sotdd.compute.cpu_engine import scale_rows
+        from sotdd.compute.kernels.rows import norm_sums
 
         if "controls lengths" not in self.whole or not find_controlled(self.projections).directions:
             return
@@ -208,7 +205,7 @@ class Sums:
                 raise describe_overflow("stream", points.part.start + line)
 
     def _add_powers(self, points: ProjectedPoints, batch: LabelledData, totals: Sequence[dict[str, Any]]) -> None:
-        from sotdd.compute.kernels.moments import power_sums
+        from sotdd.compute.kernels.rows import power_sums
 
         rows = points.fetch()
         sums, even = np.empty((len(rows), len(totals), ORDERS + 1)), np.empty((len(rows), 3))
@@ -255,8 +252,7 @@ class Sums:
         """The Gaussian and direction moments of all points along some projections."""
         sizes = np.array([self.counts[label] for label in self.classes], np.int64)
         powers = np.stack([self.by_class[label]["controls powers"][part] for label in self.classes], axis=1)
-        even = self.whole["controls even"][part] / (_FACTORIALS * sizes.sum())
-        return combine_classes(powers / sizes[:, None], even, sizes, block.further)
+        return combine_classes(powers, self.whole["controls even"][part], sizes, block.further)
 
     def _find_norms(self) -> Doubles:
         """The point norms (4 + d,) of all points, as `Slices` has them."""

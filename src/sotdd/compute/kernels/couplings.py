@@ -1,11 +1,9 @@
-"""Compiled loops that walk along couplings: between classes, and between the columns of two pooled tables.
+"""Compiled loops that walk along couplings: between classes, between columns of two pooled tables, and between cells.
 
 Rows hold class after class, each sorted; see ``rows.py`` for what a row is.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,12 @@ from sotdd.compute.kernels.rows import advance, power, write_costs
 from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
 
 Sides = NDArray[np.uint8]
-Row = NDArray[Any]
+Keys = NDArray[np.uint64]
+Counts = NDArray[np.uint32]
+
+_SIGN = np.uint32(0x80000000)
+# Fewer keys are sorted by digits of 8 bits.
+_SHORT = 1024
 
 
 @step
@@ -196,3 +199,185 @@ def add_slopes(
             slopes[line, y] -= slope
             here = end
         costs[line] = total
+
+
+# --------------------------------------------------------------------------- splits of large pools
+#
+# What two sides of many points cost hardly depends on where each lies within a small cell: neighbouring points of a
+# class. So cells are made once for every row, and a split counts how many points of each are on its smaller side: the
+# other side has the rest.
+
+
+@step
+def _order(keys: Keys, spare: Keys, counts: Counts, size: int) -> None:
+    """Sort the first keys by their upper half, in place, if they are not in order: by digits of 11 bits, or of 8."""
+    ordered = True
+    for i in range(1, size):
+        ordered &= keys[i - 1] <= keys[i]
+    if ordered:
+        return
+    width = np.uint64(11) if size >= _SHORT else np.uint64(8)
+    digits, mask = 3 if size >= _SHORT else 4, (np.uint64(1) << width) - np.uint64(1)
+    source, target = keys, spare
+    for digit in range(digits):
+        shift, before = np.uint64(32) + np.uint64(digit) * width, np.uint32(0)
+        for j in range(np.int64(mask) + 1):
+            counts[j] = np.uint32(0)
+        for i in range(size):
+            counts[(source[i] >> shift) & mask] += np.uint32(1)
+        for j in range(np.int64(mask) + 1):
+            count = counts[j]
+            counts[j] = before
+            before += count
+        for i in range(size):
+            value = (source[i] >> shift) & mask
+            target[counts[value]] = source[i]
+            counts[value] += np.uint32(1)
+        source, target = target, source
+    if digits == 3:
+        for i in range(size):
+            keys[i] = spare[i]
+
+
+@step
+def _make_key(value: np.float32, bits: Counts, mass: int) -> np.uint64:
+    """A value and a mass as a number that is ordered as the value is."""
+    bits.view(np.float32)[0] = value
+    key = bits[0] ^ (np.uint32(np.int32(bits[0]) >> np.int32(31)) | _SIGN)
+    return (np.uint64(key) << np.uint64(32)) | np.uint64(mass)
+
+
+@step
+def _read_keys(keys: Keys, size: int, values: Floats, masses: Integers) -> None:
+    """Write the values and masses of the first keys, and no mass after them."""
+    bits = values.view(np.uint32)
+    for i in range(size):
+        key = np.uint32(keys[i] >> np.uint64(32))
+        bits[i] = key ^ (((key >> np.uint32(31)) - np.uint32(1)) | _SIGN)
+        masses[i] = np.int64(keys[i] & np.uint64(0xFFFFFFFF))
+    masses[size] = 0
+
+
+@kernel
+def make_cells(
+    rows: Floats,
+    point_labels: Doubles,
+    order: Integers,
+    offsets: Integers,
+    edges: Integers,
+    firsts: Integers,
+    cells: NDArray[np.uint16],
+    values: Doubles,
+    labels: Doubles,
+    sizes: Integers,
+) -> None:
+    """Write which cell each point of rows (B, N) is in, and of each cell its mean, its label term and its size (B, K).
+
+    Label terms are means of point_labels (B, N). order (N,) lists points class by class, offsets (C + 1,) say where
+    classes begin; edges (K + 1,) are the places in sorted classes where cells begin, firsts (C + 1,) the first cell of
+    each class. Points of equal value are in one cell, so some may be empty.
+    """
+    row, begins = np.empty(order.size, np.float32), np.empty(edges.size, np.int64)
+    keys, spare, counts = np.empty(order.size, np.uint64), np.empty(order.size, np.uint64), np.empty(2048, np.uint32)
+    bits, places = np.empty(1, np.uint32), np.empty(order.size + 1, np.int64)
+    for line in range(rows.shape[0]):
+        for c in range(offsets.size - 1):
+            size = offsets[c + 1] - offsets[c]
+            for i in range(size):
+                keys[i] = _make_key(rows[line, order[offsets[c] + i]], bits, order[offsets[c] + i])
+            _order(keys, spare, counts, size)
+            _read_keys(keys, size, row[offsets[c] :], places[offsets[c] :])
+            for k in range(firsts[c], firsts[c + 1]):
+                at = edges[k]
+                while offsets[c] < at < offsets[c + 1] and row[at] == row[at - 1]:
+                    at += 1
+                begins[k] = at
+        begins[edges.size - 1] = order.size
+        for k in range(edges.size - 1):
+            total, label, size = 0.0, 0.0, begins[k + 1] - begins[k]
+            for i in range(begins[k], begins[k + 1]):
+                total += row[i]
+                label += point_labels[line, places[i]]
+                cells[line, places[i]] = k
+            sizes[line, k] = size
+            values[line, k] = total / max(size, 1)
+            labels[line, k] = label / max(size, 1)
+
+
+@step
+def _fill_keys(
+    here: Integers, weight: float, made: tuple[Doubles, Doubles, Integers], keys: Keys, filled: Integers, spare: Counts
+) -> None:
+    """Add the cells of one class to the keys of both sides, with class terms of each side's own."""
+    values, labels, sizes = made
+    first, second, n_first, n_second = 0.0, 0.0, 0, 0
+    for k in range(here.size):
+        rest = sizes[k] - here[k]
+        first += here[k] * labels[k]
+        second += rest * labels[k]
+        n_first += here[k]
+        n_second += rest
+    first /= max(n_first, 1)
+    second /= max(n_second, 1)
+    for k in range(here.size):
+        for side in range(2):
+            mass = sizes[k] - here[k] if side else here[k]
+            shifted = np.float32(weight * values[k] + (second if side else first))
+            keys[side, filled[side]] = _make_key(shifted, spare, mass)
+            filled[side] += int(mass > 0)  # an empty one is written over
+
+
+@step
+def _transport_masses(x: Floats, mass_x: Integers, y: Floats, mass_y: Integers, m: int, n: int) -> tuple[float, float]:
+    """W_1 and W_2^2 between sorted values with masses, which are m and n together."""
+    first = second = 0.0
+    i = j = 0
+    left_x, left_y = mass_x[0] * n, mass_y[0] * m  # in units of 1 / (n m)
+    while left_x > 0 and left_y > 0:
+        width, gap = min(left_x, left_y), np.float64(x[i]) - np.float64(y[j])
+        first += width * abs(gap)
+        second += width * gap * gap
+        next_x, next_y = int(left_x == width), int(left_y == width)
+        i += next_x
+        j += next_y
+        left_x += next_x * mass_x[i] * n - width
+        left_y += next_y * mass_y[j] * m - width
+    unit = 1.0 / (float(m) * float(n))
+    return first * unit, second * unit
+
+
+@kernel
+def split_cells(
+    firsts: Integers,
+    few: Integers,
+    weights: Doubles,
+    orders: Doubles,
+    costs: Doubles,
+    cells: NDArray[np.uint16],
+    values: Doubles,
+    labels: Doubles,
+    sizes: Integers,
+) -> None:
+    """Write W_p^p (B, S, orders), of orders 1 and 2, between two sides of cells.
+
+    few (S, m) names the points of the smaller side; all others are on the other side.
+    """
+    n_cells, m = values.shape[1], few.shape[1]
+    here, filled, counts = np.empty(n_cells, np.int64), np.empty(2, np.int64), np.empty(2048, np.uint32)
+    keys, spare = np.empty((2, n_cells + 1), np.uint64), np.empty(n_cells, np.uint64)
+    ordered, masses = np.empty((2, n_cells), np.float32), np.empty((2, n_cells + 1), np.int64)
+    for line in range(values.shape[0]):
+        for number in range(few.shape[0]):
+            here[:] = filled[:] = 0
+            for i in range(m):
+                here[cells[line, few[number, i]]] += 1
+            for c in range(firsts.size - 1):
+                own = slice(firsts[c], firsts[c + 1])
+                made = values[line, own], labels[line, own], sizes[line, own]
+                _fill_keys(here[own], weights[line], made, keys, filled, counts)
+            for side in range(2):  # one place for both, since each is compiled anew
+                _order(keys[side], spare, counts, filled[side])
+                _read_keys(keys[side], filled[side], ordered[side], masses[side])
+            found = _transport_masses(ordered[0], masses[0], ordered[1], masses[1], m, cells.shape[1] - m)
+            for column in range(orders.size):
+                costs[line, number, column] = found[int(orders[column] == 2.0)]

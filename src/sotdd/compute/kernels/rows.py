@@ -12,7 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
+from sotdd.compute.engine import LARGEST_TERM
+from sotdd.projections.blocks import ORDERS
+from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
+
+# 8!, and the order of the first moment beyond those that are summed in one sweep.
+_FACTORIAL, _BEYOND = 40320.0, 1 + ORDERS
+
+# --------------------------------------------------------------------------- points
 
 
 @kernel
@@ -23,20 +30,211 @@ def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doub
             out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
 
 
+@kernel
+def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: np.uint64, class_sums: Doubles) -> None:
+    """Add Σ |x|^2, Σ |x|^4, … over points (m, d) to ``powers``, and each point to its class's row of ``class_sums``.
+
+    Of the latter only the features from ``first`` on, a number without a sign, as many as ``class_sums`` has.
+    """
+    last = first + np.uint64(class_sums.shape[1])
+    for i in range(points.shape[0]):
+        line, point, square = class_sums[codes[i]], points[i], 0.0
+        for j in range(first, last):
+            line[j - first] += np.float64(point[j])
+        if powers.size == 0:
+            continue
+        for j in range(point.size):  # by itself: how a loop that also writes adds up may depend on where arrays lie
+            value = np.float64(point[j])
+            square += value * value
+        power = 1.0
+        for k in range(powers.size):
+            power *= square
+            powers[k] += power
+
+
+# --------------------------------------------------------------------------- classes of projected points
+
+
 @step
-def shift(row: Floats, offsets: Integers, weight: float, terms: Doubles) -> None:
-    """Turn a row of feature projections into data point projections, class by class."""
-    for c in range(offsets.size - 1):
-        members, term = row[offsets[c] : offsets[c + 1]], terms[c]
-        for i in range(members.size):
-            members[i] = np.float32(weight * np.float64(members[i]) + term)
+def _cut(t: np.float32, low: np.float32, high: np.float32) -> np.float64:
+    """A value brought between low and high; `min` and `max` would be compiled each by itself."""
+    above = t if t > low else low
+    return np.float64(above if above < high else high)
+
+
+@step
+def _sum_powers(row: Floats, first: int, last: int, low: np.float32, high: np.float32, sums: Doubles) -> None:
+    """Write sums over a class: of t, t², t⁴ and t⁶, then of t, …, t⁸ for t cut to low … high, (12,); in one sweep.
+
+    Where ``first`` and ``last`` have no sign, nothing is counted from the end of a row, which lets loops be vectorised.
+    """
+    u1 = u2 = u4 = u6 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = 0.0
+    for i in range(first, last):
+        t = np.float64(row[i])
+        square = t * t
+        fourth = square * square
+        u1 += t
+        u2 += square
+        u4 += fourth
+        u6 += fourth * square
+        t = _cut(row[i], low, high)
+        square = t * t
+        third, fourth = square * t, square * square
+        s1 += t
+        s2 += square
+        s3 += third
+        s4 += fourth
+        s5 += fourth * t
+        s6 += fourth * square
+        s7 += fourth * third
+        s8 += fourth * fourth
+    sums[0], sums[1], sums[2], sums[3] = u1, u2, u4, u6
+    sums[4], sums[5], sums[6], sums[7] = s1, s2, s3, s4
+    sums[8], sums[9], sums[10], sums[11] = s5, s6, s7, s8
+
+
+@step
+def _find_width(drawn: Doubles, line: int) -> int:
+    """How many coefficients a polynomial has, but for zeros at its end."""
+    width = int(drawn.shape[1])
+    while width > 1 and drawn[line, width - 1] == 0.0:
+        width -= 1
+    return width
+
+
+@step
+def _find_term(
+    row: Floats,
+    first: int,
+    last: int,
+    low: np.float32,
+    high: np.float32,
+    drawn: Doubles,
+    line: int,
+    width: int,
+    sums: Doubles,
+    powers: Doubles,
+) -> float:
+    """The mean over a class of a polynomial, row ``line`` of drawn, from the sums of powers and of higher ones.
+
+    Those are kept as t^k / k!, which stays in float64 for longer; powers (n,) are for use meanwhile.
+    """
+    total, scale = np.float64(drawn[line, 0] * np.float64(last - first)), _FACTORIAL
+    for k in range(1, min(width, _BEYOND)):
+        if drawn[line, k] != 0.0:  # what is not wanted may be infinite
+            total += drawn[line, k] * sums[3 + k]
+    if width > _BEYOND:
+        for i in range(first, last):
+            t = _cut(row[i], low, high)
+            powers[i] = t * t * (t * t) * (t * t * (t * t) / _FACTORIAL)
+    for k in range(_BEYOND, width):
+        scale *= k
+        power, inverse = 0.0, 1.0 / k
+        for i in range(first, last):
+            powers[i] *= _cut(row[i], low, high) * inverse
+            power += powers[i]
+        if drawn[line, k] != 0.0:
+            total += drawn[line, k] * scale * power
+    return total / np.float64(last - first)
+
+
+@step
+def _write_sums(powers: Doubles, known: Doubles, even: Doubles) -> None:
+    """Write the sums over a class of t, and of t^k / k! for k ≤ 8 and t cut; add those of t², t⁴ and t⁶ to ``even``."""
+    known[0], scale = powers[0], 1.0
+    for k in range(1, _BEYOND):
+        scale *= k
+        known[k] = powers[3 + k] / scale
+    for k in range(3):
+        even[k] += powers[1 + k]
+
+
+@kernel
+def group_rows(
+    rows: Floats,
+    order: Integers,
+    offsets: Integers,
+    cut: float,
+    weights: Doubles,
+    coefficients: Doubles,
+    known: Doubles,
+    even: Doubles,
+    terms: Doubles,
+) -> None:
+    """Bring the points of each row (B, n) together by class, sum up their powers, and shift them by class, in place.
+
+    Points ``order`` (n,) are those of one class after another. known (B, C, 9) and even (B, 3) are as in `power_sums`.
+    terms (B, C) are those of polynomials; rows with one that is too large stay as they are. What is not wanted has no
+    rows or no columns. All is done to one row before the next, in fast caches.
+    """
+    low, high, n_classes = np.float32(-cut), np.float32(cut), offsets.size - 1
+    row, powers, sums = np.empty(order.size, np.float32), np.empty(order.size), np.empty(4 + ORDERS)
+    even[:, :] = 0.0
+    for line in range(rows.shape[0]):
+        for i in range(order.size):
+            row[i] = rows[line, order[i]]
+        fits, width = terms.shape[1] > 0, _find_width(coefficients, line)
+        for c in range(n_classes if fits or known.shape[0] > 0 else 0):
+            first, last = offsets[c], offsets[c + 1]
+            _sum_powers(row, first, last, low, high, sums)
+            if terms.shape[1] > 0:
+                terms[line, c] = _find_term(row, first, last, low, high, coefficients, line, width, sums, powers)
+                fits &= abs(terms[line, c]) < LARGEST_TERM
+            if known.shape[0] > 0:
+                _write_sums(sums, known[line, c], even[line])
+        weight = weights[line] if fits else 1.0
+        for c in range(n_classes):
+            term = terms[line, c] if fits else 0.0
+            for i in range(offsets[c], offsets[c + 1]):
+                rows[line, i] = weight * row[i] + term
+
+
+@kernel
+def power_sums(rows: Floats, offsets: Integers, cut: float, known: Doubles, even: Doubles) -> None:
+    """Write sums over classes, (B, C, 9), and over all points, (B, 3).
+
+    Of each class the sum of t, and of t^k / k! for k = 1, …, 8 with t cut to ±cut; of all points those of t², t⁴ and
+    t⁶.
+    """
+    sums = np.empty(4 + ORDERS)
+    even[:, :] = 0.0
+    for line in range(rows.shape[0]):
+        for c in range(offsets.size - 1):
+            _sum_powers(rows[line], offsets[c], offsets[c + 1], np.float32(-cut), np.float32(cut), sums)
+            _write_sums(sums, known[line, c], even[line])
 
 
 @kernel
 def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles) -> None:
-    """Turn feature projections into data point projections: weight * t + the term of its class."""
+    """Turn feature projections, class by class, into data point projections: weight * t + the term of its class."""
     for line in range(rows.shape[0]):
-        shift(rows[line], offsets, weights[line], terms[line])
+        for c in range(offsets.size - 1):
+            members, weight, term = rows[line, offsets[c] : offsets[c + 1]], weights[line], terms[line, c]
+            for i in range(members.size):
+                members[i] = np.float32(weight * np.float64(members[i]) + term)
+
+
+@exact_kernel
+def gaussian_gaps(a: Doubles, b: Doubles, p: float, out: Doubles) -> None:
+    """Write what the first of J draws of label terms gives, less the mean of the others, (B, 3).
+
+    Of W_2² between Gaussians with means and standard deviations a and b (B, J, 2), of the squared gap between means,
+    and of the sum of variances, each to the power p/2. Nothing is fused: both orders of a and b give the same bits.
+    """
+    others = a.shape[1] - 1
+    for line in range(a.shape[0]):
+        cost = gap = variance = 0.0
+        for number in range(1, others + 2):
+            draw = number if number <= others else 0
+            if draw == 0:
+                cost, gap, variance = -cost / others, -gap / others, -variance / others
+            apart, one, two = a[line, draw, 0] - b[line, draw, 0], a[line, draw, 1], b[line, draw, 1]
+            second, third = apart * apart, one * one + two * two
+            first = second + (one - two) * (one - two)
+            if p != 2.0:
+                first, second, third = first ** (0.5 * p), second ** (0.5 * p), third ** (0.5 * p)
+            cost, gap, variance = cost + first, gap + second, variance + third
+        out[line, 0], out[line, 1], out[line, 2] = cost, gap, variance
 
 
 # --------------------------------------------------------------------------- transport

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.basics.resources import Workers
-from sotdd.compute.resampling import NORMAL_DEVIATION, Marks, Plan
+from sotdd.compute.engine import NORMAL_DEVIATION, Engine
+from sotdd.compute.resampling import Marks, Plan
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
@@ -30,7 +30,7 @@ _WORTH_PINNING = 1 << 20
 _SAMPLING = 2, 3, 6
 
 
-class TorchEngine:
+class TorchEngine(Engine):
     """Projects, shifts, sorts and transports on a torch device, for the time of a ``with`` block.
 
     Parameters
@@ -42,15 +42,15 @@ class TorchEngine:
     """
 
     def __init__(self, device: str | torch.device = "cuda", chunk: int | None = None) -> None:
+        super().__init__()  # its threads sample, which is done on the processor for every engine
         self.device: torch.device = verbs.check_device(device)
         self.chunk: int | None = chunk
-        self.workers: Workers = Workers()  # who sample: projections are sampled on the processor for every engine
         self._before, self._threads = "", 1
         self._kept: tuple[list[LabelledData], Scaler | None, list[Layout]] | None = None
 
     def __enter__(self) -> TorchEngine:
         """Start the threads that sample; make products in full float32."""
-        self.workers.__enter__()
+        super().__enter__()
         self._threads = self.workers.count
         self._before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
@@ -60,7 +60,7 @@ class TorchEngine:
         """Leave torch's settings as they were, and nothing on the device."""
         self._kept = None
         torch.set_float32_matmul_precision(self._before)
-        self.workers.__exit__(*error)
+        super().__exit__(*error)
 
     def load(
         self,
@@ -136,10 +136,6 @@ class TorchEngine:
     def fetch_rows(self, rows: Rows) -> NDArray[np.float32]:
         """Rows of this engine as an array on the host."""
         return rows.cpu().numpy()
-
-    def find_ranges(self, rows: Rows) -> torch.Tensor:
-        """The smallest and the largest value (B, 2) of each sorted row."""
-        return torch.stack([rows[:, 0], rows[:, -1]], dim=1).double()
 
     def collect(self, parts: Sequence[torch.Tensor]) -> NDArray[np.float64]:
         """Bring values of one chunk after another to the host."""

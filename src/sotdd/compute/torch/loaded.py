@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from sotdd.compute.engine import LARGEST_TERM, describe_bad_term
-from sotdd.compute.sampling import Sampler
+from sotdd.compute.engine import LARGEST_TERM, LoadedData, Sampler, describe_bad_term
 from sotdd.compute.slices import Slices
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Layout, Rows
@@ -34,7 +33,6 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.terms import describe_overflow
 
 if TYPE_CHECKING:
-    from sotdd.compute.engine import Engine
     from sotdd.compute.torch.engine import TorchEngine
 
 # Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
@@ -76,7 +74,7 @@ class _Checks:
                 raise describe_overflow(layout.data.name, self._start + int(np.argmin(rows_fit)))
 
 
-class TorchData:
+class TorchData(LoadedData):
     """Datasets on a device, or on their way to it."""
 
     @torch.no_grad()
@@ -155,7 +153,7 @@ class TorchData:
         norms = [find_point_norms(layout, self._device) for layout in own] if self._moments else []
         gaussian, directions = ([both[which] for both in moments] for which in (0, 1))
         rows_and_terms = [rows for _, rows, _ in found], [terms for _, _, terms in found]
-        return Slices(cast("Engine", self._engine), part, block, *rows_and_terms, gaussian, directions, norms)
+        return Slices(self._engine, part, block, *rows_and_terms, gaussian, directions, norms)
 
     def check(self) -> None:
         """Wait for all chunks, and refuse what is not finite."""

@@ -1,4 +1,4 @@
-"""The engine for torch devices: the twin of ``cpu/engine.py``, with the same verbs. Importing it imports torch."""
+"""The engine for torch devices: the twin of ``cpu_engine.py``, with the same verbs. Importing it imports torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the torch engine does to rows, one verb each: the twins of those in ``cpu/rows.py``."""
+"""What the torch engine does to rows, one verb each."""
 
 from __future__ import annotations
 

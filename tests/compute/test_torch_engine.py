@@ -18,7 +18,7 @@ from sotdd.compute.comparison import compare
 from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.slices import slice_datasets
-from sotdd.compute.torch import fused, upload
+from sotdd.compute.torch import fused, loaded
 from sotdd.compute.torch import rows as torch_verbs
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.inputs import data as opened_data
@@ -239,7 +239,7 @@ def test_a_single_projection_that_does_not_fit_is_an_error(pair, monkeypatch):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_data_stream_through_where_they_do_not_fit(pair, device, monkeypatch):
-    monkeypatch.setattr(upload, "_RESIDENT_SHARE", 0.0)
+    monkeypatch.setattr(loaded, "_RESIDENT_SHARE", 0.0)
     monkeypatch.setattr(torch_verbs, "cut_rows", lambda data: [slice(i, i + 100) for i in range(0, data.n_points, 100)])
     ours, theirs = both(pair, device)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from sotdd.compute.engine import NORMAL_DEVIATION, Engine
 from sotdd.compute.resampling import Marks, Plan
 from sotdd.compute.slices import ProjectedPoints
-from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
-from sotdd.compute.torch.loaded import TorchData
-from sotdd.compute.torch.rows import Layout, Rows, copy_array
-from sotdd.compute.torch.upload import halve, lay_out
+from sotdd.compute.torch.loaded import Layout, TorchData, halve, lay_out
+from sotdd.compute.torch.rows import Rows, copy_array
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
@@ -91,11 +89,9 @@ class TorchEngine(Engine):
     def transport(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
         """W_p^p (B, P) of every pair of datasets."""
         try:
-            if fused.available(rows[0]):
-                return fused.transport(rows, pairs, p)
-            return torch.stack([verbs.transport_rows(rows[i], rows[j], p) for i, j in pairs], dim=1)
+            return verbs.transport(rows, pairs, p)
         except torch.OutOfMemoryError as error:
-            middle = halve(len(rows[0]), self.device, error)
+            middle = halve(len(rows[0]), error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.transport([part[half] for part in rows], pairs, p) for half in halves])
 
@@ -114,7 +110,7 @@ class TorchEngine(Engine):
         try:
             return verbs.split_costs(points, plan, marks)
         except torch.OutOfMemoryError as error:
-            middle = halve(len(points.rows), self.device, error)
+            middle = halve(len(points.rows), error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.split_costs(points.along(half), plan, marks) for half in halves])
 

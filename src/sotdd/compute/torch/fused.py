@@ -111,13 +111,9 @@ def transport(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p:
 
 
 def project_rotation(
-    points: torch.Tensor,
-    signs: torch.Tensor,
-    scales: torch.Tensor,
-    first: int,
-    out: torch.Tensor,
+    points: torch.Tensor, signs: torch.Tensor, scales: torch.Tensor, first: int, out: torch.Tensor
 ) -> None:
-    """Write projections (B, m) of points (m, d) by rows of a rotation; see `torch.upload.UploadedRotation`."""
+    """Write projections (B, m) of points (m, d) by rows of a rotation with signs (3, D), from ``first`` on."""
     (m, d), size = points.shape, signs.shape[1]
     levels = size.bit_length() - 1
     side_by_side = max(1, min(16, _ROTATION_VALUES // size))

@@ -1,14 +1,19 @@
-"""What the torch engine does to rows, one verb each."""
+"""What the torch engine does to points and rows, one verb each, and the projections that it does it by.
+
+Structured directions are fused by Triton, or made by products with small Hadamard matrices. One of A · B rows is the
+Kronecker product of those of A and of B rows, so a transform is a few products with matrices of at most 32 rows, which
+need no more memory than the points do.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise as neighbours
-from typing import NamedTuple, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import torch
@@ -20,21 +25,15 @@ from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused
-from sotdd.inputs.data import LabelledData
-from sotdd.projections.blocks import ORDERS
+from sotdd.inputs.data import LabelledData, cut_range
+from sotdd.projections.blocks import ORDERS, Block
+from sotdd.projections.maps import DirectionMap
 from sotdd.projections.terms import LabelTerms
 from sotdd.projections.terms import find_class_terms as find_on_host
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
-
-
-class Scaling(NamedTuple):
-    """A scaler on a device: centre and inverse scale (d,), in float64, and whether the arcsinh of that is taken."""
-
-    centre: torch.Tensor
-    inverse: torch.Tensor
-    arcsinh: bool
-
+# Makes rows (B, m) of points (m, d); what it makes of the points for all directions it keeps in the dictionary.
+Map: TypeAlias = Callable[[torch.Tensor, dict[object, torch.Tensor]], Rows]
 
 # Up to this many classes are sorted one after another.
 _FEW_CLASSES = 32
@@ -48,6 +47,10 @@ _SPLIT_VALUES = 1 << 26
 _EVEN = (2, 4, 6)
 # Directions up to this size are pinned, so that their copy goes on beside other work.
 _PINNED_BYTES = 32 << 20
+# Rows of the small Hadamard matrices, at most.
+_SMALL = 32
+# Values of a transform that are worked on at a time.
+_VALUES_ON_DEVICE, _VALUES_ON_HOST = 1 << 28, 1 << 22
 _TORCH_TYPES = {np.float32: torch.float32, np.float64: torch.float64, np.int64: torch.int64}
 
 
@@ -93,47 +96,22 @@ class Terms:
         return cls(drawn, weights, coefficients)
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """A dataset with what every chunk needs to know of it."""
-
-    data: LabelledData
-    classes: Classes
-    position: torch.Tensor | None  # (n,) index of each point among grouped points; None where they lie so
-    points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
-    scaling: Scaling | None  # of its points
-    kept: dict[object, torch.Tensor] = field(default_factory=dict)  # what was made of the points for all chunks
-
-
 def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:
     """The label term (B, C) of every class in every projection, float64; on the host where tensors cannot tell."""
     drawn = terms.drawn
-    if drawn.polynomial:
-        return average_classes(rows, classes.edges, terms.coefficients, drawn.limit)
-    if drawn.binned:
-        size = max(1, _CLASS_VALUES // rows.shape[1])
-        parts = zip(torch.split(rows, size), torch.split(terms.coefficients, size), strict=True)
-        return torch.cat([quantile_terms(sort_classes(part, classes), classes.edges, of) for part, of in parts])
-    if drawn.differentiable:
-        values: torch.Tensor = drawn.evaluate_tensor(rows.double())
-        sums = values.new_zeros((len(rows), len(classes.offsets) - 1))
-        return sums.index_add_(1, classes.codes, values) / classes.edges.diff()
-    return torch.from_numpy(find_on_host(rows.cpu().numpy(), classes.offsets, drawn)).to(rows.device)
-
-
-def average_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
-    """Means (B, C) of each row's polynomial, at values cut to ±cut, over each class that edges (C + 1,) bound."""
-    if fused.available(rows):
-        return fused.average_classes(rows, edges, coefficients, cut)
-    codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
-    sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
-    for line in range(len(rows)):  # a row at a time: float64 copies stay small
-        t = rows[line].clamp(-cut, cut).double()
-        values = coefficients[line, -1].expand_as(t)
-        for order in range(coefficients.shape[1] - 2, -1, -1):
-            values = values * t + coefficients[line, order]
-        sums[line].index_add_(0, codes, values)
-    return sums / edges.diff()
+    if drawn.polynomial and fused.available(rows):
+        return fused.average_classes(rows, classes.edges, terms.coefficients, drawn.limit)
+    if not (drawn.binned or drawn.differentiable):
+        return torch.from_numpy(find_on_host(rows.cpu().numpy(), classes.offsets, drawn)).to(rows.device)
+    found = []
+    for some in cut_range(len(rows), _CLASS_VALUES // rows.shape[1]):
+        if drawn.binned:
+            found.append(quantile_terms(sort_classes(rows[some], classes), classes.edges, terms.coefficients[some]))
+        else:
+            values: torch.Tensor = drawn.part(some).evaluate_tensor(rows[some].double())
+            sums = values.new_zeros((len(values), len(classes.offsets) - 1))
+            found.append(sums.index_add_(1, classes.codes, values) / classes.edges.diff())
+    return torch.cat(found)
 
 
 def sort_classes(rows: Rows, classes: Classes) -> Rows:
@@ -173,8 +151,8 @@ def shift_rows(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: to
     if fused.available(rows):
         fused.shift_rows(rows, codes, weights, terms)
         return
-    for line in range(len(rows)):
-        rows[line] = (weights[line] * rows[line].double() + terms[line][codes.long()]).float()
+    for some in cut_range(len(rows), _CLASS_VALUES // rows.shape[1]):
+        rows[some] = weights[some, None] * rows[some].double() + terms[some][:, codes.long()]
 
 
 def sort(rows: Rows) -> Rows:
@@ -202,10 +180,15 @@ def average_parts(rows: Rows, edges: NDArray[np.float64]) -> Rows:
     return means
 
 
+def transport(rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
+    """W_p^p (B, P) of every pair of datasets."""
+    if fused.available(rows[0]):
+        return fused.transport(rows, pairs, p)
+    return torch.stack([transport_rows(rows[i], rows[j], p) for i, j in pairs], dim=1)
+
+
 def transport_rows(a: Rows, b: Rows, p: float) -> torch.Tensor:
     """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
-    if fused.available(a):
-        return fused.transport([a, b], [(0, 1)], p)[:, 0]
     if a.shape[1] == b.shape[1]:
         return _raise_gaps((a - b).abs_(), p).mean(dim=1)
     overlaps = Overlaps.of(a.shape[1], b.shape[1])
@@ -228,7 +211,7 @@ def split_costs(points: ProjectedPoints, plan: Plan, marks: Marks) -> torch.Tens
         a, b = (
             _sort_sides(points, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
         )  # (B · S, n) and (B · S, m)
-        found = torch.stack([transport_rows(a, b, p) for p in plan.orders], dim=1)
+        found = torch.cat([transport([a, b], [(0, 1)], p) for p in plan.orders], dim=1)
         costs.append(found.view(len(rows), len(drawn), len(plan.orders)))
     return torch.cat(costs, dim=1)
 
@@ -321,3 +304,114 @@ def _find_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: f
         if order in orders:
             moments.append(torch.segment_reduce(powers, "mean", lengths=counts, axis=0))
     return torch.stack(moments, dim=2).permute(1, 0, 2)
+
+
+# ------------------------------------------------------------------ projections on the device
+
+
+@dataclass(frozen=True, eq=False)
+class Uploaded:
+    """Some projections on the device."""
+
+    maps: list[Map]  # of features, and of what class terms are made of, where that has directions of its own
+    terms: Terms
+    draws: torch.Tensor  # (B, 10, J) the weights of moments in further samples of the label law
+
+    @classmethod
+    def of(cls, block: Block, device: torch.device) -> Uploaded:
+        """Copy a block of projections to the device."""
+        maps = [_upload_map(drawn, device) for drawn in block.directions]
+        return cls(maps, Terms.of(block.terms, device), copy_array(block.further, np.float64, device))
+
+
+def _upload_map(drawn: DirectionMap, device: torch.device) -> Map:
+    """Copy the rotations or the matrix of a direction map; a map of a user's own stays where it is."""
+    if drawn.rotations:
+        return _upload_rotations(drawn, device)
+    if drawn.matrix is not None:
+        theta = copy_array(drawn.matrix, np.float32, device)
+        if drawn.clamp is None:
+            return lambda points, _: theta @ points.T
+        clamp = float(drawn.clamp)
+        return lambda points, _: (theta @ points.T).clamp_(-clamp, clamp)
+    if drawn.differentiable:
+        return lambda points, _: drawn.project_tensor(points).float()
+    return lambda points, _: torch.from_numpy(drawn(points.cpu().numpy())).to(points.device)
+
+
+def _upload_rotations(drawn: DirectionMap, device: torch.device) -> Map:
+    """Copy rotations, and how points are stretched, as directions are."""
+    stretch, parts = drawn.rotations[0][0].stretch, []
+    for rotation, first, stop in drawn.rotations:
+        scales = copy_array(rotation.scales[first:stop], np.float32, device)
+        parts.append((copy_array(rotation.signs, np.float32, device), scales, first))
+
+    def project(points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
+        if stretch is not None:
+            if stretch not in kept:
+                basis, further = (copy_array(part, np.float32, device) for part in (stretch.basis, stretch.further))
+                kept[stretch] = torch.addmm(points, points @ basis.T, further)
+            points = kept[stretch]
+        rows, done = points.new_empty((len(drawn), len(points))), 0
+        for signs, scales, first in parts:
+            _rotate(points, signs, scales, first, rows[done : done + len(scales)])
+            done += len(scales)
+        return rows
+
+    return project
+
+
+def _rotate(points: torch.Tensor, signs: torch.Tensor, scales: torch.Tensor, first: int, out: torch.Tensor) -> None:
+    """Write projections (B, m) of stretched points (m, d) by directions of a rotation, from ``first`` on.
+
+    The rotation has signs (3, D), and these directions scales (B,).
+    """
+    size = signs.shape[1]
+    if fused.available(points) and size <= fused.LARGEST_ROTATION:
+        fused.project_rotation(points, signs, scales, first, out)
+        return
+    for block in cut_range(len(points), (_VALUES_ON_DEVICE if signs.is_cuda else _VALUES_ON_HOST) // size):
+        out[:, block] = _multiply(points[block], signs, first, len(scales)).mul_(scales[:, None])
+
+
+def _multiply(points: torch.Tensor, signs: torch.Tensor, first: int, count: int) -> torch.Tensor:
+    """Products (B, m) with bare rows of a rotation."""
+    size = signs.shape[1]
+    z = points.new_zeros((size, len(points)))
+    torch.mul(points.T, signs[0, : points.shape[1], None], out=z[: points.shape[1]])
+    for step in (1, 2):
+        z = _transform(z).mul_(signs[step, :, None])
+    whole = 1  # the rows wanted are among these, aligned, which a smaller transform leads to
+    while first // whole != (first + count - 1) // whole:
+        whole *= 2
+    row = first // whole
+    chosen = _make_signs(row, size // whole, z)
+    folded = (chosen @ z.view(size // whole, -1)).view(whole, -1)
+    return _transform(folded)[first - row * whole :][:count]
+
+
+def _transform(z: torch.Tensor) -> torch.Tensor:
+    """H times z (D, m)."""
+    size, m = z.shape
+    done = 1
+    while done < size:
+        small = min(_SMALL, size // done)
+        z = (_make_hadamard(small, z) @ z.view(done, small, -1)).view(size, m)
+        done *= small
+    return z
+
+
+def _make_hadamard(size: int, like: torch.Tensor) -> torch.Tensor:
+    """The Hadamard matrix of this size."""
+    rows = torch.ones((1, 1), dtype=like.dtype, device=like.device)
+    while len(rows) < size:
+        rows = torch.cat([torch.cat([rows, rows], 1), torch.cat([rows, -rows], 1)])
+    return rows
+
+
+def _make_signs(row: int, size: int, like: torch.Tensor) -> torch.Tensor:
+    """One row of a Hadamard matrix."""
+    signs = torch.ones(1, dtype=like.dtype, device=like.device)
+    for bit in range(size.bit_length() - 1):
+        signs = torch.cat([signs, -signs if row >> bit & 1 else signs])
+    return signs

@@ -27,8 +27,8 @@ from sotdd.inputs import open_pair
 from sotdd.inputs.data import LabelledData
 from sotdd.projections import ImportanceSampled, Polynomials
 from sotdd.projections.directions import unit_rows
+from sotdd.projections.labels import CUT, moment_terms
 from sotdd.projections.maps import Directions
-from sotdd.projections.moments import CUT, moment_terms
 
 Pair = tuple[tuple[NDArray[np.generic], NDArray[np.generic]], tuple[NDArray[np.generic], NDArray[np.generic]]]
 Measure = Callable[[Pair, int, int], sotdd.results.Distance]

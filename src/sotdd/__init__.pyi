@@ -17,7 +17,7 @@ from .measure.distance import paper as paper
 from .measure.explanation.call import explain as explain
 from .measure.pairwise import pairwise as pairwise
 from .measure.pairwise import rank as rank
-from .projections.recipe import Projections as Projections
+from .projections.projections import Projections as Projections
 from .projections.scaler import Scaler as Scaler
 from .reports.report import report as report
 from .sketches.builder import SketchBuilder as SketchBuilder

@@ -19,7 +19,7 @@ from sotdd.compute.engine import Engine, LoadedData
 from sotdd.compute.numpy_engine import NumpyData, NumpyEngine
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.compute.torch.loaded import TorchData
-from sotdd.projections.terms import Polynomials, find_class_terms
+from sotdd.projections.labels import Polynomials, find_class_terms
 
 
 def blas_threads():

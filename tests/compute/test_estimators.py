@@ -17,7 +17,7 @@ from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_pair
 from sotdd.projections import ImportanceSampled
-from sotdd.projections.blocks import count_orders
+from sotdd.projections.maps import count_orders
 
 torch_engine = pytest.importorskip("sotdd.compute.torch.engine")
 

@@ -11,7 +11,7 @@ import reference
 import sotdd
 from sotdd.compute.class_moments import _mean_power
 from sotdd.projections import ImportanceSampled
-from sotdd.projections.rotations import HadamardDirections, draw_rotation, rotation_size
+from sotdd.projections.rotations import HadamardDirections, rotation_size, sample_rotation
 
 HADAMARD = sotdd.projections.Hadamard()
 
@@ -29,7 +29,7 @@ def pair(rng):
 
 @pytest.mark.parametrize("d", [128, 255, 256, 784])
 def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
-    turn = draw_rotation(rng, d)
+    turn = sample_rotation(rng, d)
     size = rotation_size(d)
     assert (size & (size - 1), turn.signs.shape[1]) == (0, size)
     assert size >= d

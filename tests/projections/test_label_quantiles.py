@@ -12,7 +12,8 @@ from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.torch.engine import TorchEngine
 from sotdd.projections import Directions, Quantiles
-from sotdd.projections.terms import find_class_terms, sort_classes
+from sotdd.projections.kernels import sort_classes
+from sotdd.projections.labels import find_class_terms
 
 LAWS = {
     "moments": "moments",

@@ -44,7 +44,7 @@ def test_default_rates_are_one_to_k():
 
 def test_moments_become_one_polynomial(rng):
     """Σ ψ_i t^λ_i / λ_i! evaluated as written, against the coefficients."""
-    from sotdd.projections.moments import moment_terms
+    from sotdd.projections.labels import moment_terms
 
     psi, orders = rng.normal(size=(50, 6)), rng.integers(1, 12, size=(50, 5))
     terms = moment_terms(psi, orders)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings
+from sotdd.projections.settings import DRAWING, Drawing, DrawingSettings
 
 LAWS = {
     "sphere": sotdd.projections.Sphere(),

@@ -24,7 +24,7 @@ from sotdd.basics.text import say_count, show
 from sotdd.cli.terminal import complain, print_csv, print_remarks, say, say_note, show_work, wants_bar
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Option
 from sotdd.inputs.sources import write_source
-from sotdd.projections.drawing import DRAWING
+from sotdd.projections.settings import DRAWING
 
 if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData

@@ -17,7 +17,7 @@ from sotdd.inputs.sources import SourceText
 
 if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
-    from sotdd.projections.recipe import Projections
+    from sotdd.projections.projections import Projections
     from sotdd.sketches.quantiles import Levels
 
 EXAMPLES = o.examples(

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.resources import kept_property
 from sotdd.compute.estimators import FEWEST_FITTED, ControlVariates
-from sotdd.projections.blocks import ORDERS
-from sotdd.projections.recipe import Projections
+from sotdd.projections.maps import ORDERS
+from sotdd.projections.projections import Projections
 
 if TYPE_CHECKING:
     from sotdd.compute.engine import Values

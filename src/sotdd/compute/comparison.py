@@ -22,8 +22,8 @@ from sotdd.compute.resampling import HALVINGS, Plan, Resampling, find_distances,
 from sotdd.compute.slices import Slices, slice_datasets
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
 from sotdd.inputs.data import PLAIN, LabelledData, cut_range
-from sotdd.projections.blocks import BLOCK
-from sotdd.projections.recipe import Projections
+from sotdd.projections.maps import BLOCK
+from sotdd.projections.projections import Projections
 
 if TYPE_CHECKING:
     from sotdd.compute.engine import Values

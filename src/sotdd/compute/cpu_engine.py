@@ -26,10 +26,11 @@ from sotdd.compute.kernels.quantiles import part_means
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints, Slices
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.blocks import BLOCK, ORDERS, Block
-from sotdd.projections.recipe import Projections
+from sotdd.projections.kernels import sort_classes
+from sotdd.projections.labels import LabelTerms, find_class_terms
+from sotdd.projections.maps import BLOCK, ORDERS, Block, describe_overflow
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.terms import LabelTerms, describe_overflow, find_class_terms, sort_classes
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
 Doubles = NDArray[np.float64]

@@ -24,9 +24,9 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.basics.resources import Workers
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
-from sotdd.projections.blocks import BLOCK, ORDERS, Block
-from sotdd.projections.recipe import Projections
-from sotdd.projections.terms import LabelTerms, describe_overflow
+from sotdd.projections.labels import LabelTerms
+from sotdd.projections.maps import BLOCK, ORDERS, Block, describe_overflow
+from sotdd.projections.projections import Projections
 
 if TYPE_CHECKING:
     import torch

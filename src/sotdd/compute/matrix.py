@@ -17,7 +17,7 @@ from sotdd.basics.files import write_whole
 from sotdd.basics.text import align_rows, json_number, with_error
 from sotdd.compute.distance import Distance, gather_remarks
 from sotdd.compute.ranking import Ranking
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 
 if TYPE_CHECKING:
     import pandas as pd

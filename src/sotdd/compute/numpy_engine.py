@@ -17,10 +17,9 @@ from sotdd.compute.engine import Engine, LoadedData, Sampler, refuse_bad_terms
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints, Slices
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.blocks import BLOCK, ORDERS, Block
-from sotdd.projections.maps import DirectionMap
-from sotdd.projections.recipe import Projections
-from sotdd.projections.terms import LabelTerms, describe_overflow, find_class_terms
+from sotdd.projections.labels import LabelTerms, find_class_terms
+from sotdd.projections.maps import BLOCK, ORDERS, Block, DirectionMap, describe_overflow
+from sotdd.projections.projections import Projections
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import OutOfRange
 from sotdd.basics.resources import Stream, generator, kept_property
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 
 if TYPE_CHECKING:
     from sotdd.compute.engine import Engine, Values

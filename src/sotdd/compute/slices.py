@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from sotdd.basics.resources import Report, kept_property
 from sotdd.compute.class_moments import LABEL_SAMPLES, find_controlled
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.blocks import Block
-from sotdd.projections.recipe import Projections
-from sotdd.projections.terms import LabelTerms
+from sotdd.projections.labels import LabelTerms
+from sotdd.projections.maps import Block
+from sotdd.projections.projections import Projections
 
 if TYPE_CHECKING:
     from sotdd.compute.engine import Engine, LoadedData, Rows, Values

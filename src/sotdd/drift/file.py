@@ -26,7 +26,7 @@ from sotdd.inputs.agreement import arrange
 from sotdd.inputs.data import LabelledData, Origin
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.schema import MISSING, Feature, find_columns
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.sketches.codec import Arrays, Header, Reader, pack, pack_labels, pack_remarks, unpack
 from sotdd.sketches.saved_projections import SavedProjections, read_projections
 from sotdd.sketches.sketch import Sketch, pack_sketch, unpack_sketch

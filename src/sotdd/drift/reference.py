@@ -34,10 +34,10 @@ from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pa
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LEVEL, LabelNames, TwoSampleTest
-from sotdd.projections.drawing import DRAWING as MANY
-from sotdd.projections.drawing import CallSettings, show_drawing
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
+from sotdd.projections.settings import DRAWING as MANY
+from sotdd.projections.settings import CallSettings, show_drawing
 from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import sketch_opened

@@ -17,7 +17,7 @@ from sotdd.compute.torch.rows import check_device
 from sotdd.gradients.flow import Snapshot, label_array
 from sotdd.gradients.loss import sotdd_loss
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 
 # The weights of this many projections tell how much features count.
 _SAMPLE = 256

@@ -18,8 +18,8 @@ from sotdd.basics.resources import Progress, Stream, report_progress, sequence
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset
-from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
+from sotdd.projections.settings import Drawing, DrawingSettings, show_drawing
 
 if TYPE_CHECKING:
     import torch

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.errors import SotddError, check_order, describe, require
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.inputs.labels import Labels as NumberedLabels
-from sotdd.projections.blocks import BLOCK, Block
-from sotdd.projections.recipe import Projections
+from sotdd.projections.maps import BLOCK, Block
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 
 require("torch", "sotdd.gradients.sotdd_loss", "'sotdd[torch]'")

@@ -10,7 +10,7 @@ from sotdd.basics.errors import SotddError, check_flag, check_order, describe, r
 from sotdd.basics.text import say_count
 from sotdd.compute.distance import Distance
 from sotdd.measure.distance import ORDER
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import SketchBuilder, pack_builder, unpack_builder
 
 require("torchmetrics", "sotdd.integrations.torchmetrics", "'sotdd[torchmetrics]'")

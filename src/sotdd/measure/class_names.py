@@ -24,8 +24,8 @@ from sotdd.basics.resources import check_fits
 from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.streamed import StreamedFeatures, add_columns
-from sotdd.projections.drawing import DRAWING
 from sotdd.projections.scaler import Scaler, find_scaler
+from sotdd.projections.settings import DRAWING
 
 # How names of classes count in a distance; "auto" is "match" for targets that were cut into bins, else "ignore".
 NamesInDistance: TypeAlias = Literal["auto", "ignore", "match"]

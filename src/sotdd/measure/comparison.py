@@ -39,9 +39,9 @@ from sotdd.measure.relations import Pairs, Within
 from sotdd.measure.scores import Differences, Doubles, Floats, compare_scores
 from sotdd.measure.shares import share_changes
 from sotdd.measure.statistics import LEVEL, LabelNames, Statistic, TwoSampleTest
-from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
+from sotdd.projections.settings import CallSettings, Drawing, show_drawing
 from sotdd.sketches.saved_projections import Given
 
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their

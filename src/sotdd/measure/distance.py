@@ -21,8 +21,8 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
-from sotdd.projections.drawing import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
+from sotdd.projections.settings import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
 from sotdd.sketches.saved_projections import Given, SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch

@@ -19,7 +19,7 @@ from sotdd.inputs import name_sources, open_all
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, Measuring, MethodSettings, measure_pairs
-from sotdd.projections.drawing import DRAWING, show_drawing
+from sotdd.projections.settings import DRAWING, show_drawing
 from sotdd.sketches.saved_projections import Given, SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable

@@ -28,7 +28,7 @@ from sotdd.measure.changes import Changes, ColumnChange
 from sotdd.measure.columns import find_image_shape, name_features, name_label
 from sotdd.measure.scores import Doubles, Floats
 from sotdd.projections.directions import Orthogonal
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 
 # Values that a pool holds, and rows of each dataset, at least and at most: more tell features apart no better.

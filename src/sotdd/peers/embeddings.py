@@ -32,9 +32,9 @@ from sotdd.peers.points import (
     split_classes,
 )
 from sotdd.projections.directions import unit_rows
-from sotdd.projections.drawing import Drawing
 from sotdd.projections.maps import PointMap
 from sotdd.projections.scaler import Scale
+from sotdd.projections.settings import Drawing
 
 # Of WTE, how many coordinates a label gets, and how many points the reference has.
 _LABEL_DIMENSIONS, _REFERENCE_POINTS = 10, 500

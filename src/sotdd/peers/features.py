@@ -24,9 +24,9 @@ from sotdd.peers.points import (
     remarks_on,
 )
 from sotdd.projections.directions import Law
-from sotdd.projections.drawing import Drawing
+from sotdd.projections.labels import Polynomials
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
-from sotdd.projections.terms import Polynomials
+from sotdd.projections.settings import Drawing
 
 
 @peer

@@ -1,13 +1,12 @@
-"""Laws of directions, of moment orders and of labels, and the recipe made of them."""
+"""Laws of directions, of moment orders and of labels, and the projections that are sampled from them."""
 
+from sotdd.projections.class_quantiles import ClassQuantiles, ClassSummary, Quantiles, Summaries
 from sotdd.projections.convolution import Convolution, Layer
 from sotdd.projections.directions import DirectionLaw, Hadamard, ImportanceSampled, Orthogonal, Sphere
-from sotdd.projections.labels import ClassQuantiles, LabelLaw
+from sotdd.projections.labels import LabelLaw, LabelTerms, Moments, Polynomials, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.maps import Directions, PointMap
-from sotdd.projections.moments import Moments, UniformOrders, ZeroTruncatedPoisson
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.rotations import HadamardDirections
-from sotdd.projections.terms import ClassSummary, LabelTerms, Polynomials, Quantiles, Summaries
 
 __all__ = [
     "ClassQuantiles",

@@ -29,7 +29,7 @@ _FAST_SUMS = {"contract", "reassoc", "nsz"}
 _config: Any = numba.config  # whose settings are set by name
 
 # What every loop is compiled with, whatever it calls.
-_COMPILER = (__file__, str(Path(__file__).with_name("lanes.py")))
+_COMPILER = (__file__,)
 
 
 def kernel(function: _F) -> _F:

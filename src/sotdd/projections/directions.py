@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, as_array
-from sotdd.basics.resources import Stream, kept_property, serial_blas
+from sotdd.basics.resources import kept_property, serial_blas
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
-from sotdd.projections.blocks import BLOCK, Keys
 from sotdd.projections.maps import DirectionMap, Directions, PointMap
-from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections, Rotation, Stretch, draw_rotation
+from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections
 
 if TYPE_CHECKING:
     from sotdd.projections.scaler import Scaler
@@ -125,10 +124,6 @@ class Sphere(Law, name="sphere"):
         """Draw Gaussian vectors and bring them to length one."""
         return Directions(unit_rows(rng.standard_normal((n_projections, n_features))))
 
-    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> Directions:
-        """The same of many blocks at once."""
-        return _draw_rows(self, keys, stream, n_features)
-
 
 @dataclass(frozen=True)
 class Hadamard(Law, name="hadamard"):
@@ -157,13 +152,7 @@ class Hadamard(Law, name="hadamard"):
         """Draw as many rotations as it takes."""
         if n_features < FEWEST_FEATURES:
             return Sphere().draw(rng, n_projections, n_features)
-        return HadamardDirections.draw(draw_rotation, rng, n_projections, n_features)
-
-    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> HadamardDirections | Directions:
-        """The same of many blocks at once, of which several share a rotation."""
-        if n_features < FEWEST_FEATURES:
-            return _draw_rows(self, keys, stream, n_features)
-        return HadamardDirections.draw_blocks(draw_rotation, keys, stream, n_features)
+        return HadamardDirections.sample_rows(rng, n_projections, n_features)
 
 
 @dataclass(frozen=True)
@@ -282,9 +271,9 @@ class ImportanceSampled:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | HadamardDirections:
         """Stretch Gaussian vectors, or rows of rotations, and bring them to length one."""
-        self._check_features(n_features)
+        self.check_features(n_features)
         if self.structured and n_features >= FEWEST_FEATURES:
-            return HadamardDirections.draw(self._draw_rotation, rng, n_projections, n_features)
+            return HadamardDirections.sample_rows(rng, n_projections, n_features, self)
         theta = rng.standard_normal((n_projections, n_features))
         squares, along = np.einsum("ij,ij->i", theta, theta), theta @ self.basis.T
         theta += (along * (self.stretch - 1)) @ self.basis
@@ -293,36 +282,24 @@ class ImportanceSampled:
         logs = np.log(self.stretch).sum() + 0.5 * n_features * np.log(squares / stretched)
         return Directions(theta, importance=np.exp(logs))
 
-    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> HadamardDirections | Directions:
-        """The same of many blocks at once, of which several may share a rotation."""
-        self._check_features(n_features)
-        if self.structured and n_features >= FEWEST_FEATURES:
-            return HadamardDirections.draw_blocks(self._draw_rotation, keys, stream, n_features)
-        return _draw_rows(self, keys, stream, n_features)
-
-    def _draw_rotation(self, rng: np.random.Generator, n_features: int) -> Rotation:
-        return draw_rotation(rng, n_features, self._stretch)
-
-    @kept_property
-    def _stretch(self) -> Stretch:
-        return Stretch.of(self.basis, self.stretch)
-
-    def _check_features(self, n_features: int) -> None:
+    def check_features(self, n_features: int) -> None:
+        """Refuse data with another number of features."""
         if self.basis.shape[1] != n_features:
             raise SotddError(
                 f"the principal directions are for {say_count(self.basis.shape[1], 'feature')} but the data have "
                 f"{n_features:,}."
             )
 
+    def move_points(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Stretch points (m, d), which is the same for a projection as to stretch the direction."""
+        moved: NDArray[np.float32] = np.matmul(points @ self.basis.astype(np.float32).T, self.moves)
+        moved += points
+        return moved
 
-def _draw_rows(law: Sphere | Hadamard | ImportanceSampled, keys: Keys, stream: Stream, n_features: int) -> Directions:
-    """Many blocks of a law that draws directions one by one, unchecked."""
-    parts = []
-    for rng in keys.generators(stream):
-        drawn = law.draw(rng, BLOCK, n_features)
-        assert isinstance(drawn, Directions)
-        parts.append(Directions(drawn.theta.astype(np.float32), importance=drawn.importance))
-    return parts[0] if len(parts) == 1 else Directions.join(parts)
+    @kept_property
+    def moves(self) -> NDArray[np.float32]:
+        """(r, d) what a point moves by per unit along each principal direction, (s_j - 1) v_j."""
+        return ((self.stretch - 1)[:, None] * self.basis).astype(np.float32)
 
 
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -349,14 +326,6 @@ class ExplicitDirections:
     def describe(self) -> Mapping[str, object]:
         """The cut; the numbers themselves are hashed."""
         return {"law": "given", "clamp": self.clamp}
-
-    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
-        """Refuse to sample."""
-        raise SotddError("projections given as arrays cannot be continued: fit them instead.")
-
-    def draw_blocks(self, keys: Keys, stream: Stream, n_features: int) -> Directions:
-        """The rows of some blocks, of which the last may be shorter."""
-        return Directions(self.arrays[0 if stream == Stream.DIRECTIONS else -1][keys.rows], self.clamp)
 
 
 # ------------------------------------------------------------------ the principal directions of data

@@ -28,7 +28,7 @@ from sotdd.measure.explanation.sentences import (
     say_lost_classes,
     say_parts,
 )
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.reports.dataset_summary import compare_shares
 

@@ -28,8 +28,8 @@ from sotdd.inputs.loaders.tables import is_frame
 from sotdd.inputs.opening import open_alike
 from sotdd.inputs.schema import Schema
 from sotdd.inputs.tensors import is_tensor
-from sotdd.projections.blocks import BLOCK, Block
-from sotdd.projections.recipe import Projections
+from sotdd.projections.maps import BLOCK, Block
+from sotdd.projections.projections import Projections
 from sotdd.sketches.codec import pack, pack_labels, pack_remarks, unpack
 from sotdd.sketches.quantiles import (
     CLASS_BYTES,

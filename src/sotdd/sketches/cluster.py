@@ -15,7 +15,7 @@ from uuid import uuid4
 from sotdd.basics.errors import SotddError, describe, first_line, require
 from sotdd.basics.resources import Progress, Report, report_progress
 from sotdd.inputs.reading import Reading, TableSettings
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name, open_batch
 from sotdd.sketches.quantiles import QUANTILES
 from sotdd.sketches.saved_projections import SavedProjections

@@ -31,9 +31,8 @@ from sotdd.compute.slices import ProjectedPoints
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.tensors import is_tensor
-from sotdd.projections.moments import CUT
-from sotdd.projections.recipe import Projections
-from sotdd.projections.terms import LabelTerms
+from sotdd.projections.labels import CUT, LabelTerms
+from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import adds_up, check_name, open_batch
 from sotdd.sketches.noise import Noise, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
 from sotdd.sketches.quantiles import QUANTILES, check_quantiles

@@ -14,7 +14,7 @@ from sotdd.basics.resources import kept_property
 from sotdd.basics.text import quote, show
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.projections.directions import TILTED_ROTATIONS, ImportanceSampled
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.codec import Arrays, Header, Reader, pack_remarks
 

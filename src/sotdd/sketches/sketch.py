@@ -18,7 +18,7 @@ from sotdd.compute.class_moments import ClassMoments, PointMoments, control_pair
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator, estimate_distance
 from sotdd.inputs.agreement import half_labelled_error
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Reader, pack, pack_remarks, unpack
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points

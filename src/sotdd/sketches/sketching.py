@@ -24,7 +24,7 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
 from sotdd.inputs.data import Dataset, LabelledData, cut_range
 from sotdd.inputs.reading import Reading, TableSettings
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import SketchBuilder, adds_up, check_name, open_batch
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, fit_classes, place_points
 from sotdd.sketches.saved_projections import SavedProjections, check_projections

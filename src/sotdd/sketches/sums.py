@@ -18,9 +18,8 @@ from sotdd.compute.engine import Sampler, choose_engine, refuse_bad_terms
 from sotdd.compute.resampling import make_seed
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.blocks import BLOCK, ORDERS, Block
-from sotdd.projections.recipe import Projections
-from sotdd.projections.terms import describe_overflow
+from sotdd.projections.maps import BLOCK, ORDERS, Block, describe_overflow
+from sotdd.projections.projections import Projections
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Reader
 from sotdd.sketches.quantiles import BINS, Histograms
 

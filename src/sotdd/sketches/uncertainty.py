@@ -34,8 +34,8 @@ from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.compute.noise_floor import NoiseFloor
 from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find_distances, make_seed
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.blocks import BLOCK, Block
-from sotdd.projections.recipe import Projections
+from sotdd.projections.maps import BLOCK, Block
+from sotdd.projections.projections import Projections
 from sotdd.sketches.quantiles import QUANTILES, Histograms, Levels, find_quantiles
 from sotdd.sketches.sums import GROUP_BINS, GROUPS, Doubles, Sums
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.engine import LARGEST_TERM
-from sotdd.projections.blocks import ORDERS
 from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
+from sotdd.projections.maps import ORDERS
 
 # 8!, and the order of the first moment beyond those that are summed in one sweep.
 _FACTORIAL, _BEYOND = 40320.0, 1 + ORDERS

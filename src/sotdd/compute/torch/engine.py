@@ -16,7 +16,7 @@ from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.loaded import Layout, TorchData, halve, lay_out
 from sotdd.compute.torch.rows import Rows, copy_array
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 
 _Item = TypeVar("_Item")

@@ -23,10 +23,9 @@ from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Classes, Rows, Uploaded, copy_array
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
-from sotdd.projections.blocks import BLOCK, Block
-from sotdd.projections.recipe import Projections
+from sotdd.projections.maps import BLOCK, Block, describe_overflow
+from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.terms import describe_overflow
 
 if TYPE_CHECKING:
     from sotdd.compute.torch.engine import TorchEngine

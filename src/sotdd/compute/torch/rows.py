@@ -26,10 +26,10 @@ from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.blocks import ORDERS, Block
-from sotdd.projections.maps import DirectionMap
-from sotdd.projections.terms import LabelTerms
-from sotdd.projections.terms import find_class_terms as find_on_host
+from sotdd.projections.labels import LabelTerms
+from sotdd.projections.labels import find_class_terms as find_on_host
+from sotdd.projections.maps import ORDERS, Block, DirectionMap
+from sotdd.projections.rotations import HadamardDirections
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
 # Makes rows (B, m) of points (m, d); what it makes of the points for all directions it keeps in the dictionary.
@@ -326,7 +326,7 @@ class Uploaded:
 
 def _upload_map(drawn: DirectionMap, device: torch.device) -> Map:
     """Copy the rotations or the matrix of a direction map; a map of a user's own stays where it is."""
-    if drawn.rotations:
+    if isinstance(drawn, HadamardDirections):
         return _upload_rotations(drawn, device)
     if drawn.matrix is not None:
         theta = copy_array(drawn.matrix, np.float32, device)
@@ -339,18 +339,18 @@ def _upload_map(drawn: DirectionMap, device: torch.device) -> Map:
     return lambda points, _: torch.from_numpy(drawn(points.cpu().numpy())).to(points.device)
 
 
-def _upload_rotations(drawn: DirectionMap, device: torch.device) -> Map:
+def _upload_rotations(drawn: HadamardDirections, device: torch.device) -> Map:
     """Copy rotations, and how points are stretched, as directions are."""
-    stretch, parts = drawn.rotations[0][0].stretch, []
-    for rotation, first, stop in drawn.rotations:
+    stretch, parts = drawn.stretch, []
+    for rotation, first, stop in drawn.parts:
         scales = copy_array(rotation.scales[first:stop], np.float32, device)
         parts.append((copy_array(rotation.signs, np.float32, device), scales, first))
 
     def project(points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
         if stretch is not None:
             if stretch not in kept:
-                basis, further = (copy_array(part, np.float32, device) for part in (stretch.basis, stretch.further))
-                kept[stretch] = torch.addmm(points, points @ basis.T, further)
+                basis, moves = (copy_array(part, np.float32, device) for part in (stretch.basis, stretch.moves))
+                kept[stretch] = torch.addmm(points, points @ basis.T, moves)
             points = kept[stretch]
         rows, done = points.new_empty((len(drawn), len(points))), 0
         for signs, scales, first in parts:

@@ -29,8 +29,8 @@ from sotdd.measure.explanation.classes import ClassComparison, ClassCosts
 from sotdd.measure.explanation.matching import match_classes
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.shares import share_changes
-from sotdd.projections.drawing import CallSettings, show_drawing
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
+from sotdd.projections.settings import CallSettings, show_drawing
 from sotdd.sketches.saved_projections import Given, check_projections
 
 Doubles = NDArray[np.float64]

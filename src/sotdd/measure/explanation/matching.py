@@ -21,7 +21,7 @@ from sotdd.compute.resampling import PROJECTIONS, SPLITS, make_seed, pool_groups
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.comparison import MOST_POINTS
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]

@@ -22,7 +22,7 @@ from sotdd.basics.text import join_names, quote, say_count
 from sotdd.compute.ranking import Ranking
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
-from sotdd.projections.recipe import Projections
+from sotdd.projections.projections import Projections
 from sotdd.sketches.catalog.search import CatalogRecipe
 from sotdd.sketches.catalog.store import (
     ENTRY_COLUMNS,

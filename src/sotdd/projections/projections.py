@@ -12,21 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError, as_array, check_limit, describe
-from sotdd.basics.resources import Stream, kept_property, serial_blas
+from sotdd.basics.resources import Stream, generator, kept_property, serial_blas
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.schema import Names
-from sotdd.projections.blocks import BLOCK, Block, Keys, sample_directions, sample_further, sample_terms
-from sotdd.projections.directions import DirectionLaw, ExplicitDirections, ImportanceSampled, Law
-from sotdd.projections.labels import LabelLaw
-from sotdd.projections.moments import ExplicitMoments, Moments, check_orders
-from sotdd.projections.rotations import FEWEST_FEATURES, Rotation, rotation_size
+from sotdd.projections.directions import DirectionLaw, ExplicitDirections, Hadamard, ImportanceSampled, Law
+from sotdd.projections.labels import ExplicitMoments, LabelLaw, LabelTerms, Moments, check_orders, moment_terms
+from sotdd.projections.maps import BLOCK, Block, DirectionMap, Directions, check_directions, count_orders, join_maps
+from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections, Rotation, rotation_size
 from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:
-    from sotdd.projections.drawing import DrawingSettings
+    from sotdd.projections.settings import DrawingSettings
 
 # Blocks up to this size together are sampled once and kept, for comparisons that share projections: by them these take
 # a tenth less time.
@@ -71,8 +70,8 @@ class Projections:
 
     n_features: int
     n_projections: int
-    directions: DirectionLaw
-    label: LabelLaw
+    directions: DirectionLaw | ExplicitDirections
+    label: LabelLaw | ExplicitMoments
     seed: int | None
     scaler: Scaler | None = None
     columns: Names | None = None
@@ -124,7 +123,7 @@ class Projections:
             datasets, with weights that correct for it; see `sotdd.projections.ImportanceSampled`. It makes distances a
             few times as exact, also between other datasets. Tests and references use the same laws without it.
         """
-        from sotdd.projections.drawing import DRAWING
+        from sotdd.projections.settings import DRAWING
 
         return DRAWING.but(drawing).fit(open_all(datasets), tilt=tilt)
 
@@ -249,15 +248,61 @@ class Projections:
 
     @serial_blas.hold()
     def _sample(self, first: int, last: int) -> Block:
-        keys, d = self._find_keys(first, last), self.n_features
-        directions = [sample_directions(self.directions, keys, Stream.DIRECTIONS, d)]
+        numbers = range(self.first_block + first, self.first_block + last)
+        directions = [self._sample_directions(self.directions, numbers, Stream.DIRECTIONS)]
         if not self.shared_directions:  # weights are those of θ alone
-            even = self.evenly().directions
-            directions.append(sample_directions(even, keys, Stream.LABEL_DIRECTIONS, d))
-        return Block(tuple(directions), sample_terms(self.label, keys))
+            directions.append(self._sample_directions(self.evenly().directions, numbers, Stream.LABEL_DIRECTIONS))
+        return Block(tuple(directions), self._sample_terms(numbers, Stream.LABEL_TERMS, BLOCK))
 
-    def _find_keys(self, first: int, last: int) -> Keys:
-        return Keys(self.seed or 0, range(self.first_block + first, self.first_block + last), self._rotations)
+    def _sample_directions(
+        self, law: DirectionLaw | ExplicitDirections, numbers: range, stream: Stream
+    ) -> DirectionMap:
+        """Sample the directions of some blocks, of which several may share a rotation."""
+        if isinstance(law, ExplicitDirections):
+            return Directions(law.arrays[0 if stream == Stream.DIRECTIONS else -1][_find_rows(numbers)], law.clamp)
+        # A class of a user's own that derives from these may sample otherwise.
+        if self.rotation_size is not None and type(law) in (Hadamard, ImportanceSampled):
+            stretch = law if isinstance(law, ImportanceSampled) else None
+            return HadamardDirections.sample_blocks(
+                self.seed or 0, stream, numbers, self._rotations, self.n_features, stretch
+            )
+        sizes, name = (BLOCK, self.n_features), type(law).__name__
+        return join_maps(
+            [check_directions(law.draw(rng, *sizes), name, *sizes) for rng in self._start(stream, numbers)]
+        )
+
+    def _sample_terms(self, numbers: range, stream: Stream, count: int) -> LabelTerms:
+        """Sample label terms, as many for each of some blocks."""
+        law, name = self.label, type(self.label).__name__
+        if isinstance(law, ExplicitMoments):
+            rows = _find_rows(numbers)
+            return moment_terms(law.psi[rows], law.orders[rows], law.cut)
+        if type(law) is Moments:
+            return law.sample_blocks(self._start(stream, numbers), count)
+        return LabelTerms.join(
+            [LabelTerms.check(law.draw(rng, count), name, count) for rng in self._start(stream, numbers)]
+        )
+
+    def _start(self, stream: Stream, numbers: range) -> list[np.random.Generator]:
+        """Start the generator of each block: it follows from the seed, the purpose and the block's number alone."""
+        return [generator(self.seed or 0, stream, number) for number in numbers]
+
+    def sample_further(self, first: int, counted: NDArray[np.float64]) -> None:
+        """Sample the label law again for projections from block ``first`` on: write weights of t and of the moments.
+
+        As a `Block` has them, as many samples for each projection. The first column is left to their own terms.
+        """
+        stream, number = Stream.MORE_LABEL_TERMS, self.first_block + first
+        for start in range(0, len(counted), BLOCK):
+            some = counted[start : start + BLOCK, :, 1:]
+            if type(self.label) is Moments:
+                self.label.count_orders(generator(self.seed or 0, stream, number), some)
+            else:
+                shape = len(some), some.shape[2], -1
+                terms = self._sample_terms(range(number, number + 1), stream, BLOCK * shape[1])
+                terms = terms.part(slice(shape[0] * shape[1]))
+                count_orders(terms.weights.reshape(shape[:2]), terms.coefficients.reshape(shape), some)
+            number += 1
 
     @kept_property
     def _kept(self) -> dict[tuple[int, int], Block]:
@@ -270,10 +315,6 @@ class Projections:
     def __getstate__(self) -> dict[str, object]:
         """What is sampled again rather than copied stays behind."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_rotations")}
-
-    def sample_further(self, first: int, counted: NDArray[np.float64]) -> None:
-        """Sample the label law again for projections from block ``first`` on; see `blocks.sample_further`."""
-        sample_further(self.label, self._find_keys(first, first - (-len(counted) // BLOCK)), counted)
 
     @property
     def label_key(self) -> Hashable:
@@ -403,3 +444,8 @@ def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
         raise SotddError(f"{name} holds NaN or infinity: expected finite numbers.")
     matrix.flags.writeable = False
     return matrix
+
+
+def _find_rows(numbers: range) -> slice:
+    """Which explicit projections some blocks have."""
+    return slice(numbers.start * BLOCK, numbers.stop * BLOCK)

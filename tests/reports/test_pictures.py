@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
 import sotdd
-from sotdd.reports.arrangement import Groups, ScalingMap
+from sotdd.reports.datasets import Groups, ScalingMap
 
 
 @pytest.fixture(autouse=True)

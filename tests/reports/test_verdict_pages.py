@@ -11,7 +11,7 @@ import pytest
 import sotdd
 from reports.test_report import HOSTILE, Page
 from sotdd.drift.gate import BatchVerdict, Outcome
-from sotdd.reports.gate_page import GateRun, write_gate_page
+from sotdd.reports.gate import GateRun, write_gate_page
 from sotdd.reports.page import shorten_names
 
 

@@ -9,6 +9,7 @@ import io
 import os
 import platform
 import sys
+import time
 import traceback
 import warnings
 from contextlib import suppress
@@ -17,9 +18,12 @@ from typing import Annotated, TextIO
 
 import typer
 
+import sotdd
 from sotdd.basics import __version__
-from sotdd.cli import catalog, check, compare, monitor, sketch, warm
-from sotdd.cli.terminal import complain
+from sotdd.basics.errors import SotddError
+from sotdd.cli import check, compare, sketches
+from sotdd.cli import options as o
+from sotdd.cli.terminal import complain, say, show_work
 
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
 
@@ -70,12 +74,55 @@ app.command("rank", epilog=compare.RANK_EXAMPLES, rich_help_panel=_COMPARE)(comp
 app.command("explain", epilog=compare.EXPLAIN_EXAMPLES, rich_help_panel=_COMPARE)(compare.explain_command)
 app.command("test", epilog=compare.TEST_EXAMPLES, rich_help_panel=_DECIDE)(compare.test_command)
 app.command("reference", epilog=check.REFERENCE_EXAMPLES, rich_help_panel=_DECIDE)(check.reference_command)
-app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
-app.command("monitor", epilog=monitor.EXAMPLES, rich_help_panel=_DECIDE)(monitor.monitor_command)
-app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
-app.add_typer(catalog.app, rich_help_panel=_KEEP)
+app.command("check", epilog=check.CHECK_EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
+app.command("monitor", epilog=check.MONITOR_EXAMPLES, rich_help_panel=_DECIDE)(check.monitor_command)
+app.command("sketch", epilog=sketches.SKETCH_EXAMPLES, rich_help_panel=_KEEP)(sketches.sketch_command)
+app.add_typer(sketches.catalog_app, rich_help_panel=_KEEP)
 app.command("demo", epilog=compare.DEMO_EXAMPLES, rich_help_panel=_SEE)(compare.demo_command)
-app.command("warm", epilog=warm.EXAMPLES, rich_help_panel=_SEE)(warm.warm_command)
+
+# Tables, embeddings and images: loops are compiled for each kind of number, and wide points have loops of their own;
+# and enough points for the loops that sort long rows.
+_KINDS = ((4, "float64"), (130, "float32"), (130, "uint8"))
+_POINTS = 3000
+
+
+@app.command("warm", epilog=o.examples("sotdd warm"), rich_help_panel=_SEE)
+@o.takes()
+def warm_command(asked: o.Asked) -> None:
+    """Compile now what distance, check and explain compile at their first run.
+
+    For the image of a container, or a job of CI whose cache is kept. Compiled loops are kept in
+    NUMBA_CACHE_DIR where that is set, otherwise in the user's cache.
+    """
+    from sotdd.projections.compiling import find_cache
+
+    started = time.perf_counter()
+    if (folder := find_cache()) is None:
+        raise SotddError("no folder for compiled loops can be written: set NUMBA_CACHE_DIR to one that can.")
+    with show_work("Compiling …", asked.quiet):
+        _compile_loops()
+    seconds = time.perf_counter() - started
+    asked.print(
+        {"seconds": seconds, "folder": str(folder)},
+        lambda: say(f"compiled in {seconds:.1f} s, kept in {folder}"),
+    )
+
+
+def _compile_loops() -> None:
+    """Make the calls once, for each kind of data."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    labels = np.arange(_POINTS) % 3, rng.integers(3, size=_POINTS)  # classes of one size, and of others
+    for number, (n_features, kind) in enumerate(_KINDS):
+        points = (100 * rng.random((2, _POINTS, n_features))).astype(kind)
+        a, b = (points[0], labels[0]), (points[1], labels[number % 2])
+        sotdd.distance(a, b, n_projections=64, noise_floor=True)
+        sotdd.explain(a, b, n_projections=64)
+        for first, second in ((_POINTS, _POINTS), (40, 40), (40, 30)):  # few points are compared by other loops
+            reference = sotdd.DriftReference.fit((a[0][:first], a[1][:first]), with_sketch=True)
+            reference.test((b[0][:second], b[1][:second]), n_permutations=19)
+            reference.distance((b[0][:second], b[1][:second]))
 
 
 def main() -> None:

@@ -1,14 +1,16 @@
-"""The commands ``sotdd reference`` and ``sotdd check``, which look for drift from a reference."""
+"""The commands that look for drift from a reference: ``sotdd reference``, ``check`` and ``monitor``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import sotdd
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Verdict
 from sotdd.basics.text import join_names, one_line, say_count, show
@@ -19,21 +21,24 @@ from sotdd.inputs.sources import write_source
 
 if TYPE_CHECKING:
     from sotdd.drift.gate import BatchVerdict, Gate
-    from sotdd.drift.reference import DriftReference
-    from sotdd.inputs.data import LabelledData
-    from sotdd.reports.gate_page import GateRun
-    from sotdd.sketches.sketch import Sketch
+    from sotdd.reports.gate import GateRun
+
+    Opened: TypeAlias = sotdd.LabelledData | sotdd.Sketch
 
 REFERENCE_EXAMPLES = o.examples(
     "sotdd reference train.parquet -o train.ref",
     "sotdd reference train.csv -o train.ref --label churned --missing drop",
     "sotdd check train.ref monday.csv tuesday.csv",
 )
-EXAMPLES = o.examples(
+CHECK_EXAMPLES = o.examples(
     "sotdd check train.parquet today.parquet",
     "sotdd check train.ref monday.csv tuesday.csv --report gate.html",
     "sotdd check train.ref today.csv --json --log gate.log",
     "sotdd check train.parquet today.parquet --fail-above 0.1",
+)
+MONITOR_EXAMPLES = o.examples(
+    "sotdd monitor train.ref today.csv --log monitor.log",
+    "sotdd monitor train.ref monday.csv tuesday.csv --log monitor.log --run-length 50",
 )
 
 # Rows that a reference is made of, at least: those that are kept, and more for its sketch.
@@ -84,11 +89,9 @@ def reference_command(
     asked.print(numbers, write, remarks=made.remarks, legend=f"to check a batch: sotdd check {show(output)} BATCH")
 
 
-def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftReference:
+def _fit_reference(name: str, data: sotdd.LabelledData, asked: o.Asked) -> sotdd.DriftReference:
     """The reference that data make, which reads batches as they were read."""
-    import sotdd
-
-    made = sotdd.DriftReference.fit(data, with_sketch=True, **asked.drawing, **_choose(asked, *_FITTING, "device"))
+    made = sotdd.DriftReference.fit(data, with_sketch=True, **asked.drawing, **asked.choose(*_FITTING, "device"))
     return made.opened_as(asked.write_source(name))
 
 
@@ -129,7 +132,8 @@ def check_command(
     """
     from sotdd.drift.gate import BatchVerdict, open_log
     from sotdd.measure.statistics import LEVEL
-    from sotdd.reports.gate_page import GateRun
+    from sotdd.reports.datasets import DatasetSummary
+    from sotdd.reports.gate import GateRun
 
     try:
         asked.refuse_report()
@@ -137,7 +141,7 @@ def check_command(
             open_log(log)
         for name, value in asked.measuring.items():
             o.MEASURING[name][0].take(value, name)  # refuses what is no level, limit or count
-        gate = make_gate(reference, asked)
+        gate = _make_gate(reference, asked)
         chosen, limit = asked.measuring, asked.measuring.get("fail_above")
         gate = replace(
             gate,
@@ -145,51 +149,83 @@ def check_command(
             limit=limit,
             level=chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None),
             fewest=chosen.get("min_points", gate.fewest),
-            **_choose(asked, "n_permutations", "require_all_columns", "max_points"),
+            **asked.choose("n_permutations", "require_all_columns", "max_points"),
         )
-        run = _judge_batches(gate, current, asked)
+        verdicts, summaries = [], {}
+        for verdict, opened in _judge_batches(gate, current, asked, gate.judge):
+            verdicts.append(verdict)
+            if asked.report is not None and opened is not None:
+                summaries[verdict.batch] = DatasetSummary.of(opened)
+        run = GateRun(gate.name, verdicts, summaries, gate, asked=_list_sources(gate, asked, verdicts))
     except SotddError as error:
         run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
-    end_run(asked, run, _write_outputs(asked, log, run))
+    _end_run(asked, run, _write_outputs(asked, log, run))
 
 
-def end_run(
+@o.takes(
+    "reading", "drawing", "p", "run_length", "n_permutations", "max_points", "label_names", "device",
+    n_projections=128, max_points=20_000, n_permutations=499,
+)  # fmt: skip
+def monitor_command(
+    reference: Annotated[
+        str, typer.Argument(metavar="REFERENCE", help="A dataset, or what sotdd reference made (.ref).")
+    ],
+    current: Annotated[list[str], typer.Argument(metavar="BATCH...", help="Datasets, in the order they came in.")],
+    log: Annotated[
+        str, typer.Option(metavar="FILE", help="Where the series is kept, a line for every batch; made if it is new.")
+    ],
     asked: o.Asked,
-    run: GateRun,
-    failures: Sequence[str] = (),
-    more: Mapping[str, object] = MappingProxyType({}),
-    note: str = "",
 ) -> None:
-    """Print a run, with ``more`` in its JSON and a note, and leave by its exit code; failures are of files to write."""
-    verdicts = run.verdicts
-    whole = Verdict.combine(one.verdict for one in verdicts)
-    # The error of one batch beside others stands in its line.
-    has_lines = len(verdicts) > 1 and run.gate is not None and not (asked.json or asked.csv)
-    errors = [one.error for one in verdicts if one.verdict is Verdict.UNDECIDED and not has_lines]
-    for line in dict.fromkeys([*filter(None, errors), *failures]):
-        complain(line)
-    _print_run(replace(asked, report=None) if failures else asked, run, whole, more, note)
-    exit_code = whole.exit_code or (2 if failures else 0)
-    if exit_code:
-        raise typer.Exit(exit_code)
+    """Say whether a series of batches has drifted, by the evidence of all of them.
+
+    A drift too small for any single batch adds up. Where nothing drifts, there is
+    one false alarm in --run-length batches on average. Each call goes on where the
+    log ends; after an alarm the sum begins anew. Give every batch once.
+
+    Exit code 0: no alarm. 1: an alarm, with the columns that changed. 2: a batch
+    could not be judged, and is passed over.
+    """
+    from sotdd.drift.gate import append_lines, describe_state, open_log, resume_monitor, write_line
+    from sotdd.reports.gate import GateRun
+
+    open_log(log)
+    gate = replace(_make_gate(reference, asked), n_permutations=asked.measuring.get("n_permutations", 499))
+    if gate.drift is None:
+        raise SotddError(f"{reference!r} is a sketch, which has no points to permute: give the data.")
+    monitor = resume_monitor(gate.drift.monitor(asked.measuring.get("run_length", 200)), log)
+
+    def watch(opened: Opened, batch: str) -> BatchVerdict:
+        nonlocal monitor
+        verdict, monitor = gate.watch(monitor, opened, batch)
+        return verdict
+
+    verdicts = []
+    for verdict, _ in _judge_batches(gate, current, asked, watch):
+        append_lines(log, [write_line(verdict, reference, monitor=describe_state(monitor))])
+        verdicts.append(verdict)
+    so_far = f"{say_count(monitor.n_batches, 'batch', 'batches')} so far"
+    note = f"{so_far}, {monitor.run_length:,} to a false alarm on average"
+    if monitor.last is not None:
+        low, high = monitor.expected
+        note += f" ({low:.0f} to {high:.0f} for two of three references of this size)"
+    _end_run(asked, GateRun(reference, verdicts, gate=gate), more={"monitor": describe_state(monitor)}, note=note)
 
 
-def make_gate(reference: str, asked: o.Asked) -> Gate:
+def _make_gate(reference: str, asked: o.Asked) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
-    import sotdd
     from sotdd.drift.gate import Gate
     from sotdd.measure.comparison import MOST_POINTS
 
-    device = _choose(asked, "device")
+    device = asked.choose("device")
     if o.is_made(reference):
         if "p_value" in asked.measuring:
             advice = "give the data, or leave --p-value out"
             raise SotddError(f"{reference!r} is a sketch, which has no points to permute: {advice}.")
         asked.refuse_drawing("for a sketch, which is already made")
         sketch = replace(sotdd.Sketch.load(reference), name=reference)
-        return Gate(reference, sketch, {**_choose(asked, "p"), **device})
+        return Gate(reference, sketch, {**asked.choose("p"), **device})
     if o.is_made(reference, o.REFERENCE):
-        chosen = {**asked.drawing, **_choose(asked, "p", "label_names")}
+        chosen = {**asked.drawing, **asked.choose("p", "label_names")}
         replace(asked, drawing=chosen).refuse_drawing("for a saved reference, which is already made")
         return Gate(reference, sotdd.DriftReference.load(reference), device)
     opened = open_data(reference, asked, most=asked.measuring.get("max_points", MOST_POINTS))
@@ -197,35 +233,25 @@ def make_gate(reference: str, asked: o.Asked) -> Gate:
         return Gate(reference, _fit_reference(reference, opened, asked), device)
 
 
-def _choose(asked: o.Asked, *names: str) -> dict[str, Any]:
-    """Those of some settings that the user chose."""
-    return {name: asked.measuring[name] for name in names if name in asked.measuring}
-
-
-def _judge_batches(gate: Gate, batches: Sequence[str], asked: o.Asked) -> GateRun:
-    """What is said of each batch, one at a time; and, for a page, what it shows of their data."""
+def _judge_batches(
+    gate: Gate, batches: Sequence[str], asked: o.Asked, judge: Callable[[Opened, str], BatchVerdict]
+) -> Iterator[tuple[BatchVerdict, Opened | None]]:
+    """What is said of each batch, one at a time, and the batch itself; None where it could not be opened."""
     from sotdd.drift.gate import BatchVerdict
-    from sotdd.reports.dataset_summary import DatasetSummary
-    from sotdd.reports.gate_page import GateRun
 
-    verdicts: list[BatchVerdict] = []
-    summaries: dict[str, DatasetSummary] = {}
     for batch in batches:
         opened = None
         try:
-            opened = open_batch(gate, asked, batch)
+            opened = _open_batch(gate, asked, batch)
             with show_work(f"Checking {batch} …", asked.quiet):
-                verdict = gate.judge(opened, batch)
+                verdict = judge(opened, batch)
         except SotddError as error:
             n_points = getattr(opened, "n_points", None)
             verdict = BatchVerdict(batch, n_points=n_points, schema=error.remarks, error=error.say(asked.naming))
-        verdicts.append(verdict)
-        if asked.report is not None and opened is not None:
-            summaries[batch] = DatasetSummary.of(opened)
-    return GateRun(gate.name, verdicts, summaries, gate, asked=_list_sources(gate, asked, verdicts))
+        yield verdict, opened
 
 
-def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
+def _open_batch(gate: Gate, asked: o.Asked, batch: str) -> Opened:
     """Open a batch as the reference was, or a sample of it where it is large; a sketch only beside a sketch."""
     from sotdd.measure.comparison import MOST_POINTS
 
@@ -243,7 +269,7 @@ def open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
 def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) -> dict[str, Any]:
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = {name: value for name, value in asked.reading.items() if name != "exclude"}  # as the reference has
-    reading |= _choose(asked, "max_points")
+    reading |= asked.choose("max_points")
     batches = {
         write_source(verdict.batch, **({} if o.is_made(verdict.batch) else reading)): (
             None if verdict.test is None else len(verdict.test.null)
@@ -252,9 +278,9 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
         if verdict.distance is not None
     }
     is_made = o.is_made(gate.name, o.REFERENCE, o.SKETCH)
-    most = _choose(asked, "max_points")  # rows are sampled when they are read
+    most = asked.choose("max_points")  # rows are sampled when they are read
     reference = gate.name if is_made else write_source(gate.name, **asked.reading, **most)
-    settings = {**asked.drawing, **_choose(asked, *_FITTING)}
+    settings = {**asked.drawing, **asked.choose(*_FITTING)}
     found = {"reference": reference, "batches": batches, "settings": settings, "is_made": is_made}
     return {**found, "level": (gate.level or 1.0) / gate.n_batches} if batches else {}
 
@@ -262,53 +288,62 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
 def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
     """Write all files that were asked for, whatever the verdict; returns what went wrong with that."""
     from sotdd.drift.gate import append_lines, read_history, write_line
-    from sotdd.reports.gate_files import write_junit, write_summary
+    from sotdd.reports.gate import write_gate_page, write_junit, write_summary
 
-    failures = []
-    try:
+    failures: list[str] = []
+
+    @contextmanager
+    def go_on() -> Iterator[None]:
+        try:
+            yield
+        except SotddError as error:
+            failures.append(error.say(asked.naming))
+
+    with go_on():
         if asked.report is not None:
-            from sotdd.reports.gate_page import write_gate_page
-            from sotdd.reports.page import refuse_page
-
             history = [] if log is None else read_history(log, run.reference)
-            write_gate_page(refuse_page(asked.report), replace(run, history=history), asked.title)
-    except SotddError as error:
-        failures.append(error.say(asked.naming))
-    try:
+            write_gate_page(asked.report, replace(run, history=history), asked.title)
+    with go_on():
         if log is not None:
             append_lines(log, [write_line(verdict, run.reference) for verdict in run.verdicts])
-    except SotddError as error:
-        failures.append(error.say(asked.naming))
-    try:
+    with go_on():
         if asked.junit is not None:
             write_junit(asked.junit, run)
         if asked.summary is not None:
             write_summary(asked.summary, run, None if failures else asked.report)
-    except SotddError as error:
-        failures.append(error.say(asked.naming))
     return failures
 
 
-def _print_run(asked: o.Asked, run: GateRun, whole: Verdict, more: Mapping[str, object], note: str) -> None:
-    """Print what is said of all batches, in the form that was asked for."""
+def _end_run(
+    asked: o.Asked,
+    run: GateRun,
+    failures: Sequence[str] = (),
+    more: Mapping[str, object] = MappingProxyType({}),
+    note: str = "",
+) -> None:
+    """Print a run, with ``more`` in its JSON and a note, and leave by its exit code; failures are of files to write."""
     from sotdd.drift.gate import list_values
 
+    # The error of one batch beside others stands in its line.
+    has_lines = len(run.verdicts) > 1 and run.gate is not None and not (asked.json or asked.csv)
+    errors = [one.error for one in run.verdicts if one.verdict is Verdict.UNDECIDED and not has_lines]
+    for line in dict.fromkeys([*filter(None, errors), *failures]):
+        complain(line)
     each = [verdict.to_dict() for verdict in run.verdicts]
     # What is said of a single batch stands at the top.
     batches = each[0] if len(each) == 1 else {"batches": each}
-    asked.print(
-        {"reference": run.reference, "verdict": whole.value, "drifted": whole.drifted, **more, **batches},
+    measured = [one.distance for one in run.verdicts if one.distance]
+    replace(asked, report=None if failures else asked.report).print(
+        {"reference": run.reference, "verdict": run.whole.value, "drifted": run.whole.drifted, **more, **batches},
         lambda: _print_verdicts(run),
         rows=[list_values(verdict, run.reference) for verdict in run.verdicts],
-        remarks=[
-            remark
-            for one in run.verdicts
-            if one.distance
-            for remark in one.distance.remarks
-            if remark.kind != "columns left out"  # which stand beside the verdict
-        ],
+        # Columns that were left out stand beside the verdict.
+        remarks=[remark for one in measured for remark in one.remarks if remark.kind != "columns left out"],
         legend="; ".join(filter(None, (note, _say_how(run)))) or None,
     )
+    exit_code = run.whole.exit_code or (2 if failures else 0)
+    if exit_code:
+        raise typer.Exit(exit_code)
 
 
 def _print_verdicts(run: GateRun) -> None:
@@ -332,13 +367,10 @@ def _print_verdicts(run: GateRun) -> None:
             say(text)
         for remark in verdict.schema:
             say(f"{show(verdict.batch)}: {remark}" if several else f"schema: {remark}")
-    judged = dict.fromkeys(verdict.judged.say() for verdict in run.verdicts if verdict.judged is not None)
-    for text in judged:
+    for text in dict.fromkeys(verdict.judged.say() for verdict in run.verdicts if verdict.judged is not None):
         say(text)
     if several and run.gate is not None:
-        counts = [(kind.past, sum(one.verdict is kind for one in run.verdicts)) for kind in Verdict]
-        said = ", ".join(f"{count:,} {word}" for word, count in counts if count)
-        say(f"{say_count(len(run.verdicts), 'batch', 'batches')}: {said}", "bold")
+        say(f"{say_count(len(run.verdicts), 'batch', 'batches')}: {run.counts}", "bold")
 
 
 def _say_how(run: GateRun) -> str | None:

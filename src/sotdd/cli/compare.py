@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import sotdd
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Verdict
 from sotdd.basics.text import show, with_error
@@ -19,14 +20,9 @@ from sotdd.cli.terminal import console, make_table, print_table, say, say_note, 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sotdd.compute.distance import Distance
-    from sotdd.compute.matrix import DistanceMatrix
-    from sotdd.compute.ranking import Ranking
-    from sotdd.inputs.data import LabelledData
-    from sotdd.measure.changes import Changes
-    from sotdd.measure.explanation.result import Explanation
-    from sotdd.measure.statistics import TwoSampleTest
-    from sotdd.sketches.sketch import Sketch
+    from sotdd.results import Changes, Distance, DistanceMatrix, Explanation, Ranking, TwoSampleTest
+
+    Opened: TypeAlias = sotdd.LabelledData | sotdd.Sketch
 
 DISTANCE_EXAMPLES = o.examples(
     "sotdd distance train.parquet test.parquet",
@@ -70,8 +66,7 @@ _DATA = ("reading", "drawing", "p", "device")
 def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
     datasets = [open_source(source, asked) for source in (a, b)]
-    import sotdd
-    from sotdd.compute.matrix import Asked, DistanceMatrix
+    from sotdd.compute.matrix import Asked
 
     result = sotdd.distance(*datasets, progress=asked.bar, **asked.settings)
     settings = dict(asked.settings)
@@ -79,7 +74,7 @@ def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
         settings["n_projections"] = result.n_projections
     texts = {data.name: asked.write_source(source) for data, source in zip(datasets, (a, b), strict=True)}
     names = (datasets[0].name, datasets[1].name)
-    _write_report(DistanceMatrix(names, {(0, 1): result}, asked=Asked(texts, settings)), [], asked)
+    _write_report(sotdd.results.DistanceMatrix(names, {(0, 1): result}, asked=Asked(texts, settings)), [], asked)
     low, high = result.interval(0.95)
     interval = "" if math.isnan(low) else f"95 % interval {low:.4g} to {high:.4g} over the choice of projections"
     _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, interval)
@@ -100,7 +95,6 @@ def matrix_command(
     if len(sources) < 2:
         raise SotddError("only one dataset is named: name at least two to compare.")
     datasets = [open_source(source, asked) for source in sources]
-    import sotdd
     from sotdd.compute.distance import gather_remarks
     from sotdd.compute.matrix import Asked
 
@@ -126,7 +120,6 @@ def rank_command(
 ) -> None:
     """Rank datasets by their distance from a target, nearest first: which one to start from."""
     datasets = [open_source(source, asked) for source in (target, *candidates)]
-    import sotdd
 
     order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
@@ -143,7 +136,6 @@ def explain_command(
 ) -> None:
     """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
     datasets = [open_data(source, asked, "to explain a distance with") for source in (a, b)]
-    import sotdd
 
     why = sotdd.explain(*datasets, progress=asked.bar, **asked.settings)
     _write_pair_report(why, datasets, asked, a, b)
@@ -159,7 +151,6 @@ def explain_command(
 @o.takes(*_DATA, "page", "n_permutations", "max_points", "label_names", n_projections=128, max_points=20_000)
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
-    import sotdd
     from sotdd.measure.comparison import MOST_POINTS
 
     most = asked.measuring.get("max_points", MOST_POINTS)
@@ -176,7 +167,6 @@ def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
 def demo_command(asked: o.Asked) -> None:
     """Compare handwritten digits with variants of them, and with pictures of stripes."""
     with show_work("Loading (the first run on a machine compiles for a few seconds) …", asked.quiet):
-        import sotdd
         from sotdd import demo
 
         datasets = {name: sotdd.open_dataset(source, name=name) for name, source in demo.datasets().items()}
@@ -203,7 +193,7 @@ def _tell_story(matrix: DistanceMatrix, asked: o.Asked) -> None:
 
 
 def _write_pair_report(
-    result: TwoSampleTest | Explanation, datasets: list[LabelledData], asked: o.Asked, *sources: str
+    result: TwoSampleTest | Explanation, datasets: list[sotdd.LabelledData], asked: o.Asked, *sources: str
 ) -> None:
     from sotdd.reports.report import report_pair
 
@@ -215,7 +205,7 @@ def _write_pair_report(
 def _print_pair(
     result: Distance | TwoSampleTest,
     numbers: dict[str, Any],
-    datasets: Sequence[LabelledData | Sketch],
+    datasets: Sequence[Opened],
     asked: o.Asked,
     legend: str,
     changes: Changes | None = None,
@@ -233,10 +223,8 @@ def _print_pair(
     asked.print(numbers, write, remarks=result.remarks, legend=legend)
 
 
-def _write_report(matrix: DistanceMatrix, datasets: Sequence[LabelledData | Sketch], asked: o.Asked) -> None:
+def _write_report(matrix: DistanceMatrix, datasets: Sequence[Opened], asked: o.Asked) -> None:
     """Write the page, if one is wanted; classes are compared if s-OTDD was used and every dataset has its points."""
-    import sotdd
-
     if asked.report is None:
         return
     points = [data for data in datasets if isinstance(data, sotdd.LabelledData)]

@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+import sotdd
 from sotdd.basics.errors import SotddError, check_count, check_level, check_positive
 from sotdd.basics.files import find_file_name, refuse_unwritable
 from sotdd.basics.remarks import Naming, Remark, in_python
@@ -25,12 +26,6 @@ from sotdd.cli.terminal import complain, print_csv, print_remarks, say, say_note
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Option
 from sotdd.inputs.sources import write_source
 from sotdd.projections.settings import DRAWING
-
-if TYPE_CHECKING:
-    from sotdd.inputs.data import LabelledData
-    from sotdd.sketches.sketch import Sketch
-
-_READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"
 
 # What sketches and drift references are called.
 SKETCH, REFERENCE = ".sotdd", ".ref"
@@ -111,23 +106,28 @@ MEASURING: _Known = {
 }
 
 
-def _output(kind: Any, *names: str, **settings: Any) -> Any:  # noqa: ANN401  # as typer's Option takes it
-    return Annotated[kind, typer.Option(*names, rich_help_panel=_OUTPUT, **settings)]
+# Files to write beside what is printed, and in which form that is; `Asked` has them as its fields.
+_OUTPUT: _Known = {
+    "report": _option(None, "Also write the result as a web page, which works offline.", type=str, metavar="FILE.html"),
+    "title": _option(None, "The title of that page.", type=str),
+    "junit": _option(None, "Also write JUnit XML, with a test case per batch.", type=str, metavar="FILE.xml"),
+    "summary": _option(None, "Also write a short JSON summary to post.", type=str, metavar="FILE.json"),
+    "csv": _option(False, "Print the table as CSV."),
+    "json": _option(False, "Print one JSON object."),
+    "verbose": _option(False, "Print all remarks, not only those that matter most."),
+    "quiet": _option(False, "Print the result only: no progress bar, no notes."),
+}
+_SHORT = {"verbose": ("-v",), "quiet": ("-q",)}
 
-
-# The types of options of output, and their defaults.
-_OUTPUTS: dict[str, tuple[Any, object]] = {
-    "report": (
-        _output(str | None, metavar="FILE.html", help="Also write the result as a web page, which works offline."),
-        None,
+# Every option of a command once: the heading of help it stands under, and what is known of it.
+_GROUPS: dict[str, tuple[str, _Known]] = {
+    "reading": (
+        "Reading the data",
+        {name: (one, getattr(DEFAULTS, name)) for name, one in OPTIONS.items() if one.type},
     ),
-    "title": (_output(str | None, help="The title of that page."), None),
-    "junit": (_output(str | None, metavar="FILE.xml", help="Also write JUnit XML, with a test case per batch."), None),
-    "summary": (_output(str | None, metavar="FILE.json", help="Also write a short JSON summary to post."), None),
-    "csv": (_output(bool, "--csv", help="Print the table as CSV."), False),
-    "json": (_output(bool, "--json", help="Print one JSON object."), False),
-    "verbose": (_output(bool, "--verbose", "-v", help="Print all remarks, not only those that matter most."), False),
-    "quiet": (_output(bool, "--quiet", "-q", help="Print the result only: no progress bar, no notes."), False),
+    "drawing": ("Measuring", _DRAWING),
+    "measuring": ("Measuring", MEASURING),
+    "output": ("Output", _OUTPUT),
 }
 
 
@@ -169,6 +169,10 @@ class Asked:
     def settings(self) -> dict[str, Any]:
         """All that a call of the library takes."""
         return {**self.drawing, **self.measuring}
+
+    def choose(self, *names: str) -> dict[str, Any]:
+        """Those of some settings of `measuring` that the user chose."""
+        return {name: self.measuring[name] for name in names if name in self.measuring}
 
     @property
     def bar(self) -> bool:
@@ -225,29 +229,25 @@ def is_made(source: str, *suffixes: str) -> bool:
     return find_file_name(source).endswith(suffixes or SKETCH)
 
 
-def open_source(source: str, asked: Asked) -> LabelledData | Sketch:
+def open_source(source: str, asked: Asked) -> sotdd.LabelledData | sotdd.Sketch:
     """Open a dataset, or a sketch if the source is a sketch file."""
-    from sotdd.sketches.sketch import Sketch
-
     if is_made(source):
-        return replace(Sketch.load(source), name=source)
+        return replace(sotdd.Sketch.load(source), name=source)
     return open_data(source, asked)
 
 
-def open_data(source: str, asked: Asked, purpose: str = "", most: int | None = None) -> LabelledData:
+def open_data(source: str, asked: Asked, purpose: str = "", most: int | None = None) -> sotdd.LabelledData:
     """Open a dataset, or a sample of ``most`` points; refuse a sketch, which lacks points for the purpose."""
-    from sotdd.inputs import open_dataset
-
     if is_made(source):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
     with show_work(f"Reading {source} …", asked.quiet):
         reading = dict(asked.reading)
         if most is not None:
             reading |= {"max_points": most, "seed": asked.drawing.get("seed", 0)}
-        return open_dataset(source, **reading)
+        return sotdd.open_dataset(source, **reading)
 
 
-def say_sizes(data: LabelledData | Sketch) -> str:
+def say_sizes(data: sotdd.LabelledData | sotdd.Sketch) -> str:
     """How many points, features and classes there are, in words."""
     features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
     sizes = (
@@ -264,45 +264,39 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     Parameters
     ----------
     names
-        "reading" and "drawing" for all options of these, options of `MEASURING`, "csv", and "page" for --report and
-        --title. Every command also has --json, --verbose and --quiet.
+        "reading" and "drawing" for all options of these, single options by name, and "page" for --report and --title.
+        Every command also has --json, --verbose and --quiet.
     defaults
         Defaults that help shows where they are not the usual ones.
     """
-    groups: dict[str, _Known] = {"reading": {}, "drawing": {}, "measuring": {}}
-    if "reading" in names:
-        groups["reading"] = {name: (one, getattr(DEFAULTS, name)) for name, one in OPTIONS.items() if one.type}
-    if "drawing" in names:
-        groups["drawing"] = {name: (option, defaults.get(name, usual)) for name, (option, usual) in _DRAWING.items()}
-    groups["measuring"] = {
-        name: (option, defaults.get(name, usual)) for name, (option, usual) in MEASURING.items() if name in names
-    }
-    shown = (*names, *(("report", "title") if "page" in names else ()), "json", "verbose", "quiet")
-    outputs = {name: known for name, known in _OUTPUTS.items() if name in shown}
+    wanted = {*names, *(("report", "title") if "page" in names else ()), "json", "verbose", "quiet"}
+    groups: dict[str, _Known] = {
+        group: {name: (option, defaults.get(name, usual)) for name, (option, usual) in known.items()
+                if not wanted.isdisjoint((group, name))}
+        for group, (_, known) in _GROUPS.items()
+    }  # fmt: skip
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command).parameters
+        own = {name: one for name, one in inspect.signature(command).parameters.items() if name != "asked"}
         hints = get_type_hints(command, include_extras=True)
-        parameters = [
-            _make_parameter("context", typer.Context, inspect.Parameter.empty),
-            *(_make_option_parameter(name, *known, _READING) for name, known in groups["reading"].items()),
-            *(_make_option_parameter(name, *known, _MEASURING) for part in ("drawing", "measuring")
-              for name, known in groups[part].items()),
-            *(_make_parameter(name, hints[name], one.default) for name, one in own.items() if name != "asked"),
-            *(_make_parameter(name, *known) for name, known in outputs.items()),
-        ]  # fmt: skip
+        parameters = [_make_parameter("context", typer.Context, inspect.Parameter.empty)]
+        for group, known in groups.items():
+            if group == "output":  # which help shows last
+                parameters += [_make_parameter(name, hints[name], one.default) for name, one in own.items()]
+            parameters += [_make_option(name, *one, _GROUPS[group][0]) for name, one in known.items()]
 
         @functools.wraps(command)
         def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401  # what typer parsed
             naming = name_options(context)
             try:
-                if given["json"] and given.get("csv"):
+                chosen: dict[str, Any] = {group: _read_chosen(known, given) for group, known in groups.items()}
+                output = chosen.pop("output")
+                if "json" in output and "csv" in output:
                     raise SotddError("--csv and --json are both given: choose one.")
-                settings: dict[str, Any] = {group: _read_chosen(known, given) for group, known in groups.items()}
-                asked = Asked(**settings, **{name: given[name] for name in outputs}, naming=naming)
+                asked = Asked(**chosen, **output, naming=naming)
                 if "page" in names:
                     asked.refuse_report()
-                command(**{name: given[name] for name in own if name != "asked"}, asked=asked)
+                command(**{name: given[name] for name in own}, asked=asked)
             except SotddError as error:
                 complain(error.say(naming))
                 raise typer.Exit(2) from None
@@ -346,13 +340,10 @@ def examples(*lines: str) -> str:
 def _read_chosen(known: _Known, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a group that were given, as the library takes them."""
     chosen = {name: given[name] for name in known if given[name] is not None and given[name] is not False}
-    for name, value in chosen.items():
-        if isinstance(value, str):
-            chosen[name] = known[name][0].parse(value)
-    return chosen
+    return {name: known[name][0].parse(value) if isinstance(value, str) else value for name, value in chosen.items()}
 
 
-def _make_option_parameter(name: str, option: Option, usual: object, panel: str) -> inspect.Parameter:
+def _make_option(name: str, option: Option, usual: object, panel: str) -> inspect.Parameter:
     """A parameter that typer makes an option of."""
     words = option.choices
     if words and usual is None:
@@ -360,6 +351,7 @@ def _make_option_parameter(name: str, option: Option, usual: object, panel: str)
     is_shown = bool(words) or (isinstance(usual, (int, float)) and not isinstance(usual, bool))
     info = typer.Option(
         f"--{name.replace('_', '-')}",
+        *_SHORT.get(name, ()),
         help=option.help,
         metavar=option.metavar,
         show_default=str(usual) if is_shown else False,

@@ -30,7 +30,7 @@ from sotdd.measure.explanation.sentences import (
 )
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.reports.dataset_summary import compare_shares
+from sotdd.reports.datasets import compare_shares
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -61,7 +61,7 @@ def refuse_page(path: str | os.PathLike[str]) -> Path | str:
 
 
 def write_page(
-    target: Path | str,
+    path: str | os.PathLike[str],
     template: str,
     tone: Tone,
     **shown: Any,  # noqa: ANN401  # what a template shows
@@ -70,7 +70,7 @@ def write_page(
 
     Parameters
     ----------
-    target
+    path
         Where to write it.
     template
         The file among the templates that extends ``page.html``.
@@ -80,6 +80,7 @@ def write_page(
         What the template shows. All pages take ``title`` (None for the question that the page answers),
         ``settings`` by name, in words, and ``data``, the numbers as JSON values.
     """
+    target = refuse_page(path)
     page = _environment().get_template(template).render(tone=tone, now=datetime.now(UTC), **shown)
     write_whole(target, page.encode("utf-8", "backslashreplace"))
     return target

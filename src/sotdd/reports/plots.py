@@ -19,7 +19,7 @@ from sotdd.compute.ranking import Ranking
 from sotdd.measure.changes import Changes
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.statistics import TwoSampleTest
-from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
+from sotdd.reports.datasets import Groups, ScalingMap, say_unit
 
 __all__ = [
     "draw_dendrogram", "draw_explanation", "draw_features", "draw_map", "draw_matrix", "draw_ranking",

@@ -24,8 +24,7 @@ from sotdd.measure.explanation.call import explain
 from sotdd.measure.explanation.classes import are_too_many
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.statistics import TwoSampleTest
-from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
-from sotdd.reports.dataset_summary import DatasetSummary
+from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap, say_unit
 from sotdd.reports.page import Tone, refuse_page, say_recipe, say_scaling, shorten_names, write_page
 
 # The sources of both datasets and the settings of the call, where they are known.

@@ -1,25 +1,87 @@
-"""The commands ``sotdd catalog ...``."""
+"""The commands that keep sketches: ``sotdd sketch`` in a file, ``sotdd catalog ...`` in a folder to be searched."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import sotdd
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import is_remote
 from sotdd.basics.remarks import Remarks
 from sotdd.basics.text import quote, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.compare import print_ranking
-from sotdd.cli.options import open_source
+from sotdd.cli.options import open_data, open_source
 from sotdd.cli.terminal import make_table, print_table, say
+from sotdd.inputs.sources import SourceText
 
 if TYPE_CHECKING:
-    from sotdd.sketches.catalog.catalog import Catalog
-    from sotdd.sketches.sketch import Sketch
+    from sotdd.sketches.quantiles import Levels
 
-app: typer.Typer = typer.Typer(
+SKETCH_EXAMPLES = o.examples(
+    "sotdd sketch train.npz -o train.sotdd",
+    "sotdd sketch test.npz -o test.sotdd --like train.sotdd",
+    "sotdd distance train.sotdd test.sotdd",
+)
+
+
+@o.takes("reading", "drawing", "device")
+def sketch_command(
+    data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
+    asked: o.Asked,
+    like: Annotated[
+        str | None,
+        typer.Option(help="A sketch or a catalog to compare with later: its projections and scaling are used."),
+    ] = None,
+) -> None:
+    """Keep what comparisons need of a dataset in one small file, without its points."""
+    o.refuse_output(output, o.SKETCH, "data")
+    if like is not None:
+        asked.refuse_drawing("together with --like, which brings its own")
+    source = open_data(data, asked, "to sketch")
+    if source.name == data:
+        source = replace(source, name=Path(SourceText.parse(data).path).name)
+    from sotdd.sketches.sketching import sketch_opened
+
+    projections, levels = _find_recipe(like, source, asked.drawing)
+    made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
+    made.save(output)
+    sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
+    kept = "all values" if made.exact else say_count(made.n_quantiles, "quantile")
+    advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(output)}"
+    asked.print(  # with what was left out of the data, which no sketch says
+        {"file": output, **made.to_dict(), "remarks": [remark.to_dict() for remark in source.remarks]},
+        lambda: say(f"{show(output)}: {sizes}, {say_count(made.n_projections, 'projection')} × {kept}", "bold"),
+        remarks=source.remarks,
+        legend=advice if like is None else "",
+    )
+
+
+def _find_recipe(
+    like: str | None, source: sotdd.LabelledData, drawing: dict[str, Any]
+) -> tuple[sotdd.Projections, Levels]:
+    """The projections, and which quantiles to keep."""
+    from sotdd.sketches.quantiles import QUANTILES, Levels
+    from sotdd.sketches.sketching import require_projections
+
+    if like is None:
+        return sotdd.Projections.fit([source], **drawing), Levels(QUANTILES)
+    if Path(like).is_dir() or (is_remote(like) and not o.is_made(like)):
+        catalog = sotdd.Catalog(like)
+        return catalog.projections, catalog.levels
+    known = sotdd.Sketch.load(like)
+    return require_projections(known), Levels(QUANTILES) if known.exact else known.levels
+
+
+# ------------------------------------------------------------------ catalogs
+
+catalog_app: typer.Typer = typer.Typer(
     name="catalog",
     help="Keep named sketches in a folder, and search them for the datasets nearest to yours.",
     epilog="Start with: sotdd catalog add my_catalog train train.npz",
@@ -34,7 +96,7 @@ Where = Annotated[
 ]
 
 
-@app.command(
+@catalog_app.command(
     "add",
     epilog=o.examples(
         "sotdd catalog add shop march march.npz --meta year=2024 --meta source=web",
@@ -54,8 +116,6 @@ def add_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an entry of this name.")] = False,
 ) -> None:
     """Add a dataset to a catalog, as a sketch. The first one makes the catalog, and sets its projections."""
-    import sotdd
-
     catalog = sotdd.Catalog(path)
     is_new = catalog.recipe is None
     if not is_new:
@@ -73,7 +133,7 @@ def add_command(
     )
 
 
-@app.command(
+@catalog_app.command(
     "search",
     epilog=o.examples("sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\""),
 )
@@ -93,7 +153,7 @@ def search_command(
     print_ranking(order, asked, {"catalog": path, "source": source}, about, remarks)
 
 
-@app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))
+@catalog_app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))
 @o.takes("csv")
 def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
     """List the entries of a catalog."""
@@ -122,7 +182,7 @@ def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
     )
 
 
-@app.command("remove", epilog=o.examples("sotdd catalog remove shop march"))
+@catalog_app.command("remove", epilog=o.examples("sotdd catalog remove shop march"))
 @o.takes()
 def remove_command(
     path: Folder, name: Annotated[str, typer.Argument(metavar="NAME", help="The name of an entry.")], asked: o.Asked
@@ -137,19 +197,15 @@ def remove_command(
     )
 
 
-def _find_catalog(path: str) -> Catalog:
-    import sotdd
-
+def _find_catalog(path: str) -> sotdd.Catalog:
     catalog = sotdd.Catalog(path)
     if catalog.recipe is None:
         raise SotddError(f"there is no catalog at {path!r}: check the path, or create one with sotdd catalog add.")
     return catalog
 
 
-def _sketch(catalog: Catalog, source: str, asked: o.Asked) -> tuple[Sketch, Remarks]:
+def _sketch(catalog: sotdd.Catalog, source: str, asked: o.Asked) -> tuple[sotdd.Sketch, Remarks]:
     """A source as a sketch that fits the catalog, with what to know of its data; the first brings projections."""
-    import sotdd
-
     data = open_source(source, asked)
     if isinstance(data, sotdd.Sketch):
         return data, data.remarks

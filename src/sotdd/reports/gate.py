@@ -1,21 +1,29 @@
-"""The page of a gate: have batches drifted from their reference, since when, and what drives it."""
+"""A run of a gate as files: its page, which says what drives drift and since when; JUnit XML; a summary to post."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+from sotdd.basics.files import write_whole
 from sotdd.basics.remarks import Verdict, join_remarks
+from sotdd.basics.text import join_names, one_line, write_out
 from sotdd.drift.gate import BatchVerdict, Gate
-from sotdd.reports.dataset_summary import DatasetSummary
+from sotdd.reports.datasets import DatasetSummary
 from sotdd.reports.page import say_recipe, shorten_names, write_page
 
 # Earlier batches of a log that are drawn.
 _MOST_HISTORY = 60
+
+# Columns that a summary names.
+_MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +54,17 @@ class GateRun:
     history: Sequence[Mapping[str, str]] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def whole(self) -> Verdict:
+        """What is said of all batches together."""
+        return Verdict.combine(one.verdict for one in self.verdicts)
+
+    @property
+    def counts(self) -> str:
+        """How many batches passed, drifted, or are undecided, in words."""
+        counts = [(kind.past, sum(one.verdict is kind for one in self.verdicts)) for kind in Verdict]
+        return ", ".join(f"{count:,} {word}" for word, count in counts if count)
+
 
 @dataclass(frozen=True)
 class Point:
@@ -62,11 +81,10 @@ class Point:
     is_far: bool = False
 
 
-def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) -> Path | str:
+def write_gate_page(path: str | os.PathLike[str], run: GateRun, title: str | None = None) -> Path | str:
     """Write the page of a run; returns its path."""
     history = run.history[-_MOST_HISTORY:]
     names = shorten_names([run.reference, *(verdict.batch for verdict in run.verdicts)])
-    whole, worst = Verdict.combine(one.verdict for one in run.verdicts), _find_worst(run.verdicts)
     remarks = [() if run.gate is None else run.gate.reference.remarks]
     remarks += [verdict.distance.remarks for verdict in run.verdicts if verdict.distance is not None]
     points = [
@@ -85,14 +103,14 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         is_far = value is None and verdict.verdict is Verdict.DRIFT
         points.append(Point(name, today, verdict.verdict, value, _find_chance(verdict), is_far))
     return write_page(
-        target,
+        path,
         "gate.html",
-        whole.tone,
+        run.whole.tone,
         title=title,
         verdicts=run.verdicts,
         reference=names[0],
         batches=names[1:],
-        worst=worst,
+        worst=_find_worst(run.verdicts),
         history=history,
         points=points,
         limit=None if run.gate is None else run.gate.limit,
@@ -101,7 +119,11 @@ def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) 
         asked=run.asked,
         is_tested=run.gate is not None and run.gate.drift is not None,
         settings=_list_settings(run, names[0]),
-        data={"reference": run.reference, "verdict": whole.value, "batches": [one.to_dict() for one in run.verdicts]},
+        data={
+            "reference": run.reference,
+            "verdict": run.whole.value,
+            "batches": [one.to_dict() for one in run.verdicts],
+        },
     )
 
 
@@ -156,3 +178,61 @@ def _list_settings(run: GateRun, reference: str) -> dict[str, str]:
         said |= say_recipe(gate.drift.projections)
     measured = next((verdict.distance for verdict in run.verdicts if verdict.distance is not None), None)
     return said if measured is None else {**said, "distance": measured.how}
+
+
+# ------------------------------------------------------------------ files for machines
+
+
+def write_junit(path: str, run: GateRun) -> None:
+    """Write a test case for every batch: drift is a failure, what is undecided an error.
+
+    Names come with the data, and XML has no control codes at all: they are written out.
+    """
+    verdicts = [one.verdict for one in run.verdicts]
+    tests, failures, errors = (
+        str(count) for count in (len(verdicts), verdicts.count(Verdict.DRIFT), verdicts.count(Verdict.UNDECIDED))
+    )
+    suite = ElementTree.Element("testsuite", name="sotdd check", tests=tests, failures=failures, errors=errors)
+    for one in run.verdicts:
+        names = {"classname": one_line(run.reference), "name": one_line(one.batch)}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        if one.verdict is Verdict.DRIFT:
+            found = ElementTree.SubElement(case, "failure", type="drift", message=_say_why(one))
+            found.text = write_out("\n".join([_say_why(one), *_say_columns(one), *map(str, one.schema)]), keep="\n")
+        elif one.verdict is Verdict.UNDECIDED:
+            ElementTree.SubElement(case, "error", type="undecided", message=_say_why(one))
+    write_whole(path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def write_summary(path: str, run: GateRun, report: str | None) -> None:
+    """Write what a message about a run needs: one sentence as ``text``, the verdict, batches, and the page."""
+    worst = [one.batch for one in run.verdicts if one.verdict is not Verdict.PASSED]
+    summary: dict[str, Any] = {
+        "text": one_line(f"{run.reference}: {run.counts}" + (f" ({join_names(worst, 3)})" if worst else "")),
+        "verdict": run.whole.value,
+        "reference": run.reference,
+        "batches": [
+            {
+                "batch": one.batch,
+                "verdict": one.verdict.value,
+                "p": one.p_value,
+                "columns": _say_columns(one)[:_MOST_COLUMNS],
+                "schema": [str(remark) for remark in one.schema],
+                "why": _say_why(one),
+            }
+            for one in run.verdicts
+        ],
+        "report": report,
+    }
+    write_whole(path, json.dumps(summary, indent=2, allow_nan=False).encode())
+
+
+def _say_why(one: BatchVerdict) -> str:
+    """What decided: the criteria that failed, why it is undecided, or else what all criteria say."""
+    failed = [outcome.message for outcome in one.outcomes if outcome.failed]
+    said = failed or ([one.error] if one.error else [outcome.message for outcome in one.outcomes])
+    return one_line("; ".join(said))
+
+
+def _say_columns(one: BatchVerdict) -> list[str]:
+    return [str(change) for change in one.changes.changed]

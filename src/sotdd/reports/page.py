@@ -19,6 +19,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Tone as VerdictTone
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
+from sotdd.compute.distance import gather_remarks
 from sotdd.inputs.sources import SourceText
 from sotdd.measure.changes import Changes, say_chance, say_share
 from sotdd.measure.explanation.result import Explanation
@@ -30,7 +31,7 @@ from sotdd.measure.explanation.sentences import (
 )
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.reports.datasets import compare_shares
+from sotdd.reports.datasets import compare_shares, say_unit
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -103,8 +104,11 @@ def _environment() -> Environment:
         "join_names": join_names,
         "with_error": with_error,
         "compare_shares": compare_shares,
-        "has_classes": _has_classes,
-        "say_reasons": _say_reasons,
+        "say_parts": say_parts,
+        "say_changes": say_changes,
+        "say_lost_classes": say_lost_classes,
+        "say_unit": say_unit,
+        "gather_remarks": gather_remarks,
         "list_cells": list_cells,
         "pool_pixels": _pool_pixels,
         "choose_classes": _choose_classes,
@@ -142,20 +146,6 @@ def write_python(value: object) -> str:
         return "..."
     settings = ", ".join(f"{part.name}={write_python(getattr(value, part.name))}" for part in fields(value))
     return f"sotdd.projections.{kind.__name__}({settings})"
-
-
-def _say_reasons(why: Explanation) -> list[str]:
-    """What an explanation says in words; of classes where there are several."""
-    said = [say_parts(why)]
-    if _has_classes(why):
-        lost = [say_lost_classes(why, side) for side in (0, 1) if any(line.lost for line in why.lines(side))]
-        said += [*say_changes(why), *lost]
-    return [text for text in said if text]
-
-
-def _has_classes(why: Explanation) -> bool:
-    """Whether either dataset has several classes."""
-    return max(map(len, why.classes)) > 1
 
 
 def _pool_pixels(features: Changes) -> list[list[float]]:

@@ -14,7 +14,6 @@ import numpy as np
 from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.resources import Progress, report_progress
 from sotdd.basics.text import json_number, say_count
-from sotdd.compute.distance import gather_remarks
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.compute.ranking import Ranking
@@ -24,8 +23,8 @@ from sotdd.measure.explanation.call import explain
 from sotdd.measure.explanation.classes import are_too_many
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.statistics import TwoSampleTest
-from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap, say_unit
-from sotdd.reports.page import Tone, refuse_page, say_recipe, say_scaling, shorten_names, write_page
+from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
+from sotdd.reports.page import refuse_page, say_recipe, say_scaling, shorten_names, write_page
 
 # The sources of both datasets and the settings of the call, where they are known.
 Asked = tuple[Sequence[str], Mapping[str, Any]]
@@ -86,10 +85,10 @@ def report(
             f"is {describe(result)}: expected what sotdd.pairwise, sotdd.test or sotdd.explain returned.",
             setting="result",
         )
-    target = refuse_page(path)  # before classes are compared, which may take long
+    refuse_page(path)  # before classes are compared, which may take long
     data = [] if datasets is None else open_all(datasets)
     found, left_out = ({}, []) if datasets is None else _explain_pairs(result, data, progress)
-    return write_matrix_page(target, result, found, title, left_out, [DatasetSummary.of(one) for one in data])
+    return write_matrix_page(path, result, found, title, left_out, [DatasetSummary.of(one) for one in data])
 
 
 def report_pair(
@@ -100,40 +99,24 @@ def report_pair(
     asked: Asked | None = None,
 ) -> Path | str:
     """Write the page of two datasets; ``asked`` are their sources and the settings of the call, if they are known."""
-    target = refuse_page(path)
+    refuse_page(path)
     data = [] if datasets is None else open_all(datasets)
     if data and len(data) != 2:
         raise SotddError(
             f"has {say_count(len(data), 'dataset')}: expected the two that were compared.", setting="datasets"
         )
-    whole = [one.name for one in data] or list(result.names if isinstance(result, Explanation) else ("a", "b"))
+    known = ("a", "b") if isinstance(result, TwoSampleTest) else result.names
+    whole = [one.name for one in data] or list(known)
     names = shorten_names(whole)
-    shown: dict[str, Any] = {
-        "title": title,
-        "names": names,
-        "datasets": list(zip(names, map(DatasetSummary.of, data), strict=False)),
-        "asked": asked,
-        "remarks": result.remarks if isinstance(result, TwoSampleTest) else gather_remarks([result.distance]),
-    }
+    summaries = list(zip(names, map(DatasetSummary.of, data), strict=False))
+    shown: dict[str, Any] = {"title": title, "names": names, "datasets": summaries, "asked": asked}
+    numbers: dict[str, Any] = {"a": whole[0], "b": whole[1]}
     if isinstance(result, TwoSampleTest):
-        tone: Tone = result.verdict.tone
-        settings = {
-            "statistic": result.judged_by,
-            "permutations": f"{len(result.null):,}",
-            "projections": f"{result.n_projections:,}",
-            "order of transport": f"p = {result.p:g}",
-            "fingerprint": result.fingerprint,
-        }
-        numbers = {"a": whole[0], "b": whole[1], **result.to_dict()}
-        return write_page(
-            target, "test.html", tone, test=result, level=result.changes.level, settings=settings, data=numbers, **shown
-        )
+        numbers |= result.to_dict()
+        return write_page(path, "test.html", result.verdict.tone, test=result, data=numbers, **shown)
+    numbers |= _collect_numbers(result)
     why = replace(result, names=(names[0], names[1]))
-    settings = {"distance": why.distance.how, "estimator": why.distance.estimator}
-    if why.distance.fingerprint is not None:
-        settings["fingerprint"] = why.distance.fingerprint
-    shown |= {"why": why, "data": {"a": whole[0], "b": whole[1], **_collect_numbers(why)}}
-    return write_page(target, "explanation.html", "good" if why.within_noise else "plain", settings=settings, **shown)
+    return write_page(path, "explanation.html", "good" if why.within_noise else "plain", why=why, data=numbers, **shown)
 
 
 def _collect_numbers(why: Explanation) -> dict[str, Any]:
@@ -169,7 +152,7 @@ def _explain_pairs(
 
 
 def write_matrix_page(
-    target: Path | str,
+    path: str | os.PathLike[str],
     matrix: DistanceMatrix,
     explanations: Mapping[tuple[int, int], Explanation],
     title: str | None,
@@ -180,48 +163,31 @@ def write_matrix_page(
 
     Pairs that were ``left_out`` have too many classes to compare each with each; the page says so.
     """
-    asked, names = matrix.asked, shorten_names(matrix.names)
-    known = {name: None if asked is None else asked.sources.get(name) for name in matrix.names}
-    chosen = {} if asked is None else dict(asked.settings)
+    sources, chosen = ({}, {}) if matrix.asked is None else (matrix.asked.sources, dict(matrix.asked.settings))
     if isinstance(chosen.get("seed"), np.random.Generator) and matrix.projections is not None:
         chosen["seed"] = matrix.projections.recipe()["seed"]
-    numbers = {
-        **matrix.to_dict(),
-        "explanations": {f"{i},{j}": _collect_numbers(why) for (i, j), why in explanations.items()},
-    }
-    matrix = replace(matrix, names=tuple(names))
+    names = shorten_names(matrix.names)
     distances = sorted(matrix.distances.items(), key=lambda item: item[1].value)
-    groups, values = Groups.of(matrix.values), matrix.values.tolist()
-    order = groups.order  # in which the heat map has near datasets side by side
+    found = {f"{i},{j}": _collect_numbers(why) for (i, j), why in explanations.items()}
     by_labels = sorted((why.labels, pair) for pair, why in explanations.items() if np.isfinite(why.labels))
     return write_page(
-        target,
+        path,
         "matrix.html",
         "plain",
         title=title,
-        matrix=matrix,
+        matrix=replace(matrix, names=tuple(names)),
         distances=distances,
-        unit=say_unit(distances[0][1]) if distances else "",
         ranking=Ranking.of("", {str(i): one for i, (_, one) in enumerate(distances)}),
-        explanations={pair: replace(why, names=(names[pair[0]], names[pair[1]])) for pair, why in explanations.items()},
+        explanations={(i, j): replace(why, names=(names[i], names[j])) for (i, j), why in explanations.items()},
         by_labels=[pair for _, pair in by_labels],
         left_out=left_out,
-        remarks=gather_remarks(matrix.distances.values()),
         datasets=list(zip(names, summaries, strict=False)),
-        groups=groups,
-        ordered=[names[i] for i in order],
-        values=[[None if i == j else values[i][j] for j in order] for i in order],
-        links={
-            (row, column): f"pair-{min(i, j)}-{max(i, j)}"
-            for row, i in enumerate(order)
-            for column, j in enumerate(order)
-        },
+        groups=Groups.of(matrix.values),
         scaling=ScalingMap.of(matrix.values),
-        sources=known,
+        sources={name: sources.get(name) for name in matrix.names},
         asked=chosen,
-        was_asked=asked is not None,
         settings=_list_settings(matrix),
-        data=numbers,
+        data={**matrix.to_dict(), "explanations": found},
     )
 
 

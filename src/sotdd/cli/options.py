@@ -45,25 +45,23 @@ _MOST_REMARKS = 3
 # What is known of options, by name, and what they are by default.
 _Known: TypeAlias = Mapping[str, tuple[Option, object]]
 
-# How projections are drawn, as far as words and numbers say it; the word "none" stands for None.
-_DRAWING: _Known = {
-    one.name: (
-        Option(
-            one.metadata["help"],
-            parse=lambda text: None if text == "none" else text,
-            type=str if one.metadata["choices"] else int,
-            choices=one.metadata["choices"],
-        ),
-        one.default,
-    )
-    for one in fields(DRAWING)
-    if one.metadata["choices"] or type(one.default) is int
-}
-
 
 def _option(usual: object, help: str, *choices: str, **known: Any) -> tuple[Option, object]:  # noqa: A002, ANN401  # as `Option` has it
     return Option(help, **{"type": type(usual), **known}, choices=choices), usual
 
+
+# How projections are drawn, as far as words and numbers say it; the word "none" stands for None.
+_DRAWING: _Known = {
+    one.name: _option(
+        one.default,
+        one.metadata["help"],
+        *one.metadata["choices"],
+        type=str if one.metadata["choices"] else int,
+        parse=lambda text: None if text == "none" else text,
+    )
+    for one in fields(DRAWING)
+    if one.metadata["choices"] or type(one.default) is int
+}
 
 # Settings of calls that are neither of reading nor of drawing.
 MEASURING: _Known = {
@@ -139,21 +137,22 @@ class Asked:
     ----------
     reading, drawing, measuring
         The settings that were chosen, as the library takes them; it decides about all others.
+    naming
+        How the running command calls a setting.
     report, title
         The page to write, and its title.
     junit, summary
         Further files to write, for pipelines.
     csv, json, verbose, quiet
         Whether to print a table as CSV, or one JSON object; all remarks; or the result only.
-    naming
-        How the running command calls a setting.
     began
         When it began, in seconds of the clock that measures time.
     """
 
-    reading: dict[str, Any] = field(default_factory=dict)
-    drawing: dict[str, Any] = field(default_factory=dict)
-    measuring: dict[str, Any] = field(default_factory=dict)
+    reading: dict[str, Any]
+    drawing: dict[str, Any]
+    measuring: dict[str, Any]
+    naming: Naming
     report: str | None = None
     title: str | None = None
     junit: str | None = None
@@ -162,7 +161,6 @@ class Asked:
     json: bool = False
     verbose: bool = False
     quiet: bool = False
-    naming: Naming = in_python
     began: float = field(default_factory=time.perf_counter)
 
     @property
@@ -250,12 +248,8 @@ def open_data(source: str, asked: Asked, purpose: str = "", most: int | None = N
 def say_sizes(data: sotdd.LabelledData | sotdd.Sketch) -> str:
     """How many points, features and classes there are, in words."""
     features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
-    sizes = (
-        say_count(data.n_points, "point"),
-        say_count(features, "feature"),
-        say_count(len(data.classes), "class", "classes"),
-    )
-    return ", ".join(sizes)
+    classes = say_count(len(data.classes), "class", "classes")
+    return f"{say_count(data.n_points, 'point')}, {say_count(features, 'feature')}, {classes}"
 
 
 def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -8,7 +8,7 @@ import pytest
 import sotdd
 from sotdd.compute.comparison import compare
 from sotdd.compute.cpu_engine import CpuEngine
-from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.distance import NoiseFloor
 from sotdd.compute.numpy_engine import NumpyEngine
 from sotdd.compute.resampling import Plan
 from sotdd.compute.torch.engine import TorchEngine

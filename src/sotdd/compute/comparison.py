@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import OutOfRange, SotddError, check_count, check_order, check_positive
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.resources import Progress, Report, check_fits, report_progress
-from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, MomentAccumulator, control_pairs
-from sotdd.compute.distance import Distance
+from sotdd.compute.class_moments import LABEL_SAMPLES, MomentAccumulator, control_pairs
+from sotdd.compute.distance import Distance, NoiseFloor
 from sotdd.compute.engine import Engine, choose_engine
-from sotdd.compute.estimators import ControlVariates, Estimate, Estimator, estimate_distance, estimates
-from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
 from sotdd.compute.resampling import HALVINGS, Plan, Resampling, find_distances, make_seed
 from sotdd.compute.slices import Slices, slice_datasets
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 Pairs = Sequence[tuple[int, int]]
 Distances = dict[tuple[int, int], Distance]
-_Halves = dict[int, tuple[int, Doubles]]
 
 # What the controls of a dataset are made of takes this many numbers under every projection.
 _CONTROL_VALUES = 2 * (1 + LABEL_SAMPLES) + 5
@@ -56,110 +54,6 @@ _ROUNDING = 2.0**-24
 _FAR = 1e4
 # Rounding beyond this share of the distance is remarked on.
 _TOLERATED = 0.02
-
-
-class PairCosts:
-    """What pairs of datasets cost under every projection; more projections of the same laws may follow.
-
-    Parameters
-    ----------
-    pairs
-        The pairs of datasets, by their numbers.
-    p
-        The order of transport.
-
-    Attributes
-    ----------
-    costs
-        (P, L) W_p^p of each pair, once there is a result.
-    importance
-        (L,) the weight of each projection in a mean.
-    weights
-        The same; None where all are one.
-    """
-
-    costs: Doubles
-    importance: Doubles
-    weights: Doubles | None
-
-    def __init__(self, pairs: Pairs, p: float) -> None:
-        self._pairs, self._p = pairs, p
-        members = 1 + max(max(pair) for pair in pairs)
-        self._importance: list[Doubles] = []
-        self._ranges: list[list[Values]] = [[] for _ in range(members)]
-        self._costs: list[Values] = []
-
-    def add(self, slices: Slices) -> None:
-        """Take the costs of all pairs."""
-        self._engine = slices.engine
-        self._importance.append(slices.block.importance)
-        for rows, kept in zip(slices.rows, self._ranges, strict=False):
-            kept.append(slices.engine.take_points(rows, np.array([0, rows.shape[1] - 1])))
-        self._costs.append(slices.transport(self._pairs, self._p))
-
-    def collect(self, moments: Sequence[ClassMoments] = ()) -> None:
-        """Put all chunks so far together, with the class moments that controls of the datasets are made of."""
-        collect = self._engine.collect
-        self.costs = np.ascontiguousarray(collect(self._costs).T)
-        self.importance = np.concatenate(self._importance)
-        self.weights = None if (self.importance == 1).all() else self.importance
-        self._moments = moments
-        self._extremes = [collect(parts).astype(np.float64) for parts in self._ranges]  # (L, 2)
-        self._largest = [np.abs(ends).max(axis=1) for ends in self._extremes]
-        self._units = [_ROUNDING * float(most.max()) for most in self._largest]  # what rounding is at most
-        self._flat = [_is_flat(ends, most) for ends, most in zip(self._extremes, self._largest, strict=True)]
-        most = self.costs.max(axis=1)
-        self._refuse_lost_powers(most)
-        scale = np.where(most > 0, most, 1.0)
-        means = np.mean(self.costs / scale[:, None], axis=1)
-        self._values = means ** (1 / self._p) * scale ** (1 / self._p)  # plain distances
-
-    def estimate(self) -> list[Estimate]:
-        """The mean costs of all pairs; each thread takes some at a time."""
-        weights = 1.0 if self.weights is None else self.weights
-
-        def work(part: slice) -> list[Estimate]:
-            pairs, controls = self._pairs[part], list[ControlVariates | None]([None] * len(self._pairs[part]))
-            if self._moments:
-                controls = control_pairs(self._moments, self.importance, pairs, self._p)
-            return estimates(self.costs[part] * weights, controls)
-
-        parts = cut_range(len(self._pairs), min(_FITTED, -(-len(self._pairs) // _FITTING)))
-
-        def work_on(first: int) -> list[list[Estimate]]:
-            return [work(part) for part in parts[first::_FITTING]]
-
-        found = self._engine.workers.each(work_on, range(min(_FITTING, len(parts))))
-        return [one for number in range(len(parts)) for one in found[number % _FITTING][number // _FITTING]]
-
-    def _refuse_lost_powers(self, most: Doubles) -> None:
-        """Refuse powers that left float64, above or below; ``most`` (P,) are the largest costs."""
-        if not np.isfinite(most).all():
-            raise OutOfRange(
-                f"transport to the power p={self._p:g} overflows: take a smaller p or scale the features",
-                use={"scale": "pooled"},
-            )
-        for costs, (i, j) in zip(self.costs, self._pairs, strict=True) if self._p > 2 else ():
-            if ((costs == 0) & (self._extremes[i] != self._extremes[j]).any(axis=1)).any():
-                raise SotddError(f"transport to the power p={self._p:g} underflows: use a smaller p.")
-
-    def remark_on_precision(self, number: int) -> Remarks:
-        """Say when float32 leaves few digits: values so large that the features beside them are rounded away."""
-        (i, j), value = self._pairs[number], float(self._values[number])
-        unit = max(self._units[i], self._units[j])
-        if unit > _TOLERATED * value > 0:  # otherwise rounding is nowhere more
-            shares = _ROUNDING * np.maximum(self._largest[i], self._largest[j]) / unit
-            noise = unit * float(np.mean(shares**self._p)) ** (1 / self._p)
-            if noise > _TOLERATED * value:
-                return (Remark("rounding", noise=noise),)
-        return (Remark("far from zero"),) if self._flat[i] or self._flat[j] else ()
-
-
-def _is_flat(ends: Doubles, largest: Doubles) -> bool:
-    """Whether float32 left no difference between the points of a dataset, so far are they from zero."""
-    if largest.max() <= _FAR:
-        return False
-    return bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
 
 
 class Comparison:
@@ -196,7 +90,9 @@ class Comparison:
         halves: bool = False,
     ) -> None:
         self._datasets, self._pairs, self._p, self._projections = datasets, pairs, p, projections
-        self._costs = PairCosts(pairs, p)
+        self._importance: list[Doubles] = []
+        self._ranges: list[list[Values]] = [[] for _ in range(1 + max(max(pair) for pair in pairs))]
+        self._costs: list[Values] = []
         self._moments = None if estimator == "plain" else MomentAccumulator(projections)
         seed, orders = make_seed(projections) if n_splits or halves else 0, (p,)
         self._of_pairs = [Plan.of_pair(datasets, pair, n_splits, seed, orders) for pair in pairs] if n_splits else []
@@ -208,7 +104,11 @@ class Comparison:
 
     def add(self, slices: Slices) -> None:
         """Take all of it from one chunk."""
-        self._costs.add(slices)
+        self._engine = slices.engine
+        self._importance.append(slices.block.importance)
+        for rows, kept in zip(slices.rows, self._ranges, strict=False):
+            kept.append(slices.engine.take_points(rows, np.array([0, rows.shape[1] - 1])))
+        self._costs.append(slices.transport(self._pairs, self._p))
         if self._moments is not None:
             self._moments.add(slices)
         self._resampling.add(slices)
@@ -224,16 +124,48 @@ class Comparison:
 
     def conclude(self, method: str = "s-OTDD", projections: Projections | None = None) -> Distances:
         """The distances of all pairs, through these projections if more were sampled than there were at first."""
-        seen = self._costs
-        seen.collect([] if self._moments is None else self._moments.result())
-        splits, halves = self._split_points(seen.importance)
-        recipe = projections or self._projections
-        return {
-            pair: self._conclude_pair(number, mean, recipe, method, splits, halves)
-            for number, (pair, mean) in enumerate(zip(self._pairs, seen.estimate(), strict=True))
-        }
+        costs, importance = np.ascontiguousarray(self._engine.collect(self._costs).T), np.concatenate(self._importance)
+        ranges = [self._engine.collect(parts).astype(np.float64) for parts in self._ranges]  # (L, 2) of each dataset
+        self._refuse_lost_powers(costs, ranges)
+        largest, recipe = [np.abs(ends).max(axis=1) for ends in ranges], projections or self._projections
+        weights = None if (importance == 1).all() else importance
+        flat = [_is_flat(ends, most) for ends, most in zip(ranges, largest, strict=True)]
+        splits, halves = self._split_points(importance)
+        distances = {}
+        for number, mean in enumerate(self._estimate(costs, importance)):
+            pair, value = self._pairs[number], mean.take_root(self._p)[0]
+            first, second = sides = [self._datasets[side] for side in pair]
+            sizes, known = (first.n_points, second.n_points), [halves[side] for side in pair if side in halves]
+            rough = _remark_on_rounding(costs[number], [largest[side] for side in pair], self._p)
+            if not rough and any(flat[side] for side in pair):
+                rough = (Remark("far from zero"),)
+            distances[pair] = estimate_distance(
+                costs[number], self._p, n_points=sizes, classes=(first.classes, second.classes), known=mean,
+                weights=weights, method=method,
+                remarks=(*rough, *remark_on_features(sides, recipe)),
+                fingerprint=recipe.fingerprint, scaler=recipe.scaler, columns=recipe.columns,
+                noise=NoiseFloor.of(splits[number], costs[number] * importance, self._p, value) if splits else None,
+                sampling=NoiseFloor.of_halves(known, sizes, self._p, value) if known else None,
+            )  # fmt: skip
+        return distances
 
-    def _split_points(self, importance: Doubles) -> tuple[list[Doubles], _Halves]:
+    def _estimate(self, costs: Doubles, importance: Doubles) -> list[Estimate]:
+        """The mean costs of all pairs; a few threads take some at a time."""
+        moments = [] if self._moments is None else self._moments.result()
+
+        def fit(part: slice) -> list[Estimate]:
+            found: list[Estimate] = []
+            for start in range(part.start, part.stop, _FITTED):
+                some = slice(start, min(start + _FITTED, part.stop))
+                pairs = self._pairs[some]
+                controls = control_pairs(moments, importance, pairs, self._p) if moments else [None] * len(pairs)
+                found += estimates(costs[some] * importance, controls)
+            return found
+
+        parts = cut_range(len(self._pairs), -(-len(self._pairs) // _FITTING))
+        return [one for found in self._engine.workers.each(fit, parts) for one in found]
+
+    def _split_points(self, importance: Doubles) -> tuple[list[Doubles], dict[int, tuple[int, Doubles]]]:
         """Of each pair, what its splits cost (B, S); of each dataset, its size and how far its halves are apart."""
         costs = [found[:, :, 0] * importance[: len(found), None] for found in self._resampling.result()]
         count = len(self._of_pairs)
@@ -243,23 +175,31 @@ class Comparison:
         }
         return costs[:count], halves
 
-    def _conclude_pair(
-        self, number: int, mean: Estimate, projections: Projections, method: str, splits: list[Doubles], halves: _Halves
-    ) -> Distance:
-        """The distance of one pair by its number."""
-        seen, pair, p = self._costs, self._pairs[number], self._p
-        (first, second), value = (self._datasets[side] for side in pair), mean.take_root(p)[0]
-        costs = seen.costs[number] * seen.importance if splits else None
-        noise = None if costs is None else NoiseFloor.of(splits[number], costs, p, value)
-        known = [halves[side] for side in pair if side in halves]
-        sizes = first.n_points, second.n_points
-        sampling = NoiseFloor.of_halves(known, sizes, p, value)
-        remarks = (*seen.remark_on_precision(number), *remark_on_features([first, second], projections))
-        return estimate_distance(
-            seen.costs[number], p, n_points=sizes, classes=(first.classes, second.classes), weights=seen.weights,
-            known=mean, remarks=remarks, method=method, fingerprint=projections.fingerprint, scaler=projections.scaler,
-            columns=projections.columns, noise=noise, sampling=sampling,
-        )  # fmt: skip
+    def _refuse_lost_powers(self, costs: Doubles, ranges: Sequence[Doubles]) -> None:
+        """Refuse powers that left float64, above or below."""
+        if not np.isfinite(costs).all():
+            raise OutOfRange(
+                f"transport to the power p={self._p:g} overflows: take a smaller p or scale the features",
+                use={"scale": "pooled"},
+            )
+        for found, (i, j) in zip(costs, self._pairs, strict=True) if self._p > 2 else ():
+            if ((found == 0) & (ranges[i] != ranges[j]).any(axis=1)).any():
+                raise SotddError(f"transport to the power p={self._p:g} underflows: use a smaller p.")
+
+
+def _remark_on_rounding(costs: Doubles, largest: Sequence[Doubles], p: float) -> Remarks:
+    """Say when values are so large that float32 rounds away a part of the distance with these costs (L,)."""
+    rounding, value = _ROUNDING * np.maximum(*largest), float(find_distances(costs[:, None], p)[0])
+    unit = float(rounding.max())
+    if not unit > _TOLERATED * value > 0:  # rounding is nowhere more
+        return ()
+    noise = unit * float(np.mean((rounding / unit) ** p)) ** (1 / p)
+    return (Remark("rounding", noise=noise),) if noise > _TOLERATED * value else ()
+
+
+def _is_flat(ends: Doubles, largest: Doubles) -> bool:
+    """Whether float32 left no difference between the points of a dataset, so far are they from zero."""
+    return bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
 
 
 def compare(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import Stream, Workers, generator
-from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.distance import NoiseFloor
 from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find_distances, make_seed
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.maps import BLOCK, Block

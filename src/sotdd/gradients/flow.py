@@ -168,24 +168,31 @@ def flow(
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
     settings = _DRAWING.but(drawing)
-    datasets = open_all({"source": source, "target": target})
+    start, end = open_all({"source": source, "target": target})
     check_positive(learning_rate, "learning_rate")
     stops = _choose_stops(snapshots, check_count(steps, "steps"))
     count = check_count(settings.n_projections, "n_projections")
-    projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
+    projections = replace(settings, n_projections=_MEASURED_BY).fit([start, end])
 
-    from sotdd.gradients.descent import Descent
+    from sotdd.gradients.loss import Descent
 
-    moving, taken = Descent(datasets[0], datasets[1], projections, check_order(p), device), []
+    moving, labels = Descent(start, end, projections, check_order(p), device), _label_array(start.classes)[start.codes]
+    taken = list[Snapshot]()
+    dtype = start.features.dtype if start.features.dtype.kind == "f" else np.float64
+
+    def take_snapshot(step: int) -> None:
+        distance, points = moving.locate()
+        taken.append(Snapshot(step, distance, points.reshape(start.features.shape).astype(dtype), labels))
+
     with report_progress(progress, "Flowing") as report:
         for step in range(steps):
             if step in stops:
-                taken.append(moving.snapshot(step))
+                take_snapshot(step)
             falling = 0.5 * (1 + math.cos(math.pi * step / steps))
             moving.step(_draw_again(projections, count, step), falling * learning_rate)
             report(step + 1, steps)
-        taken.append(moving.snapshot(steps))
-    return Flow(tuple(taken), datasets[0].classes, projections)
+        take_snapshot(steps)
+    return Flow(tuple(taken), start.classes, projections)
 
 
 def _choose_stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
@@ -205,7 +212,7 @@ def _draw_again(projections: Projections, count: int, step: int) -> Projections:
     return replace(projections, seed=int(key), n_projections=count)
 
 
-def label_array(classes: Sequence[Hashable]) -> NDArray[Any]:
+def _label_array(classes: Sequence[Hashable]) -> NDArray[Any]:
     """Labels as an array that keeps each as it is: of one plain kind, or of objects."""
     kinds = {type(label) for label in classes}
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:

@@ -1,4 +1,4 @@
-"""The distance as a loss: differentiable in the features of both datasets, and in soft labels.
+"""The distance as a loss, differentiable in the features of both datasets and in soft labels; and the descent along it.
 
 Here a dataset is a tensor of points and a matrix of memberships (n, C): the probability that each
 point belongs to each class, zeros and ones for hard labels. The term of a class is the mean of the
@@ -7,7 +7,9 @@ projection's polynomial weighted by membership; each point is shifted by its exp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError, check_order, describe, require
 from sotdd.compute.kernels.rows import Overlaps
+from sotdd.inputs.data import LabelledData
 from sotdd.inputs.labels import Labels as NumberedLabels
 from sotdd.projections.maps import BLOCK, Block
 from sotdd.projections.projections import Projections
@@ -26,6 +29,8 @@ import torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+from sotdd.compute.torch.rows import check_device  # noqa: E402
+
 __all__ = ["sotdd_loss"]
 
 Labels: TypeAlias = Tensor | ArrayLike | Sequence[Hashable]
@@ -35,6 +40,9 @@ _CHUNK_VALUES = 1 << 20
 
 # How far a row of probabilities may be from summing to one.
 _SUM_TOLERANCE = 1e-4
+
+# Projections whose weights are looked at before a descent.
+_SAMPLE = 256
 
 
 def sotdd_loss(
@@ -102,6 +110,81 @@ def sotdd_loss(
             "in, or take lower orders, such as moments=sotdd.projections.UniformOrders(4)."
         )
     return loss.to(x.dtype)
+
+
+class Descent:
+    """A labelled dataset on its way to a target, down the slope of the loss; see `sotdd.flow`.
+
+    Points are held in the unit of the scaler, in float32. A step is plain gradient descent, with the gradient brought
+    to the length that the mathematics suggests: see docs/decisions/package.md.
+
+    Parameters
+    ----------
+    source, target
+        The dataset that moves, and where it moves to.
+    projections
+        What its distance to the target is measured through; their scaler serves every step.
+    p
+        The order of transport.
+    device
+        Where to compute, as in `sotdd.flow`.
+    """
+
+    def __init__(
+        self,
+        source: LabelledData,
+        target: LabelledData,
+        projections: Projections,
+        p: float,
+        device: str | torch.device,
+    ) -> None:
+        home, self._scaler, self._p = check_device(device), projections.scaler, p
+        self._yardstick = replace(projections, scaler=None)  # points are scaled already
+        wide = (torch.tensor(data.rows(slice(None)), dtype=torch.float64) for data in (source, target))
+        self._points, self._target = (_standardise(x, self._scaler).float().to(home) for x in wide)  # (n, d), (m, d)
+        self._codes, self._target_codes = (torch.tensor(data.codes, device=home) for data in (source, target))
+        # No point moves farther in one step: where high moments make the slope steep, only its direction is followed.
+        pooled = torch.cat([self._points, self._target])
+        self._longest = float((pooled - pooled.mean(0)).square().mean().sqrt()) or 1.0  # their standard deviation
+        # The weights of some projections tell how much features count.
+        weights = projections.draw(0, _SAMPLE).terms.weights
+        self._square = float(np.mean(weights**2)) or 1.0
+        self._kurtosis = float(np.mean(weights**4)) / self._square**2
+
+    def locate(self) -> tuple[float, NDArray[np.float64]]:
+        """The distance to the target, and the points (n, d) in the unit of the source."""
+        with torch.no_grad():
+            loss = float(self._measure(self._points, self._yardstick))
+        points = self._points.cpu().double().numpy()
+        return math.pow(loss, 1 / self._p), points if self._scaler is None else self._scaler.invert(points)
+
+    def step(self, projections: Projections, rate: float) -> None:
+        """Go down the slope of the squared distance that these projections see.
+
+        The length is a share of the step that, for features alone, would be Newton's, were it not for the choice of
+        projections: the Hessian for one point is 2 E[w²] / (n d) times the identity. With L random directions a step of
+        stochastic descent is stable if shorter by 1 + κ d / L, κ the kurtosis of the weights.
+        """
+        points, (n, d) = self._points.clone().requires_grad_(), self._points.shape
+        cost = self._measure(points, replace(projections, scaler=None))
+        newton = n * d / (2 * self._square) / (1 + self._kurtosis * d / projections.n_projections)
+        # Turn the slope of W^p into that of W^2, whose steps shrink with the distance for any p.
+        loss = cost.item()
+        turned = 2 / self._p * loss ** (2 / self._p - 1) if loss > 0 else 0.0
+        move = torch.autograd.grad(cost, points)[0] * turned * (rate * newton)
+        if not bool(move.isfinite().all()):
+            raise SotddError(
+                "the slope of the distance is not finite: use a smaller learning_rate, or lower orders, such as "
+                "moments=sotdd.projections.UniformOrders(4)."
+            )
+        lengths = move.norm(dim=1, keepdim=True) / math.sqrt(d)
+        self._points = self._points - move / (lengths / self._longest).clamp_min(1)
+
+    def _measure(self, points: Tensor, projections: Projections) -> Tensor:
+        return sotdd_loss(points, self._codes, self._target, self._target_codes, projections, self._p)
+
+
+# ------------------------------------------------------------------ what the loss takes
 
 
 def _check_points(x: Tensor, name: str, projections: Projections) -> None:
@@ -179,6 +262,9 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
     if not (least >= 0 and off <= max(_SUM_TOLERANCE, 8 * torch.finfo(y.dtype).eps)):  # nor is NaN
         arrived = f"{name} holds values from {least:.3g}, and its rows sum to one only to within {off:.3g}"
         raise SotddError(f"{arrived}: expected softmax(..., dim=1).")
+
+
+# ------------------------------------------------------------------ the distance, differentiable
 
 
 def _average_costs(sides: tuple[Tensor, Tensor, Tensor, Tensor], projections: Projections, p: float) -> Tensor:

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
+from sotdd.compute.class_moments import EVEN
+from sotdd.compute.class_moments import combine_classes as combine_on_host
 from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints
@@ -43,8 +45,6 @@ _CLASS_VALUES = 1 << 22
 _SUMMARISED = 1 << 24
 # Values of splits that are worked on at a time.
 _SPLIT_VALUES = 1 << 26
-# Orders of the moments over all points, which are not cut.
-_EVEN = (2, 4, 6)
 # Directions up to this size are pinned, so that their copy goes on beside other work.
 _PINNED_BYTES = 32 << 20
 # Rows of the small Hadamard matrices, at most.
@@ -261,49 +261,35 @@ def check_device(device: str | torch.device) -> torch.device:
 
 
 def combine_classes(rows: Rows, edges: torch.Tensor, cut: float, counted: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Gaussian moments (B, J, 2) and direction moments (B, 5), from the weights (B, 10, J) of moments in label samples.
-
-    The twin of `sotdd.compute.class_moments.combine_classes`.
-    """
-    counts = edges.diff()
-    shares = (counts / counts.sum()).to(torch.float64)
-    wide = 0 if fused.available(rows) else rows.shape[1] + counted.shape[2] * len(counts)
-    width = wide + ORDERS * len(counts)
-    size, found = max(1, _SUMMARISED // width), []  # some rows at a time: float64 copies stay small
-    for some, drawn in zip(torch.split(rows, size), torch.split(counted, size), strict=True):
-        if fused.available(rows):
-            found.append(fused.place_labels(some, edges, cut, drawn, _inverse_factorials(rows.device)))
-            continue
-        uncut = _find_moments(some, edges, (1, *_EVEN), math.inf)
-        by_class = torch.cat([uncut[:, :, :1], _find_moments(some, edges, range(1, ORDERS + 1), cut)], dim=2)
-        mean, even = (torch.einsum("c,bcd->bd", shares, part) for part in (by_class, uncut[:, :, 1:]))
-        centred, terms = by_class - mean[:, None], drawn[:, :-1]  # orders beyond are left out
-        between = torch.einsum("c,bc->b", shares, centred[:, :, 0].square())
-        within = (2 * even[:, 0] - mean[:, 0].square() - between).clamp_min(0)
-        variances = torch.einsum("c,bcj->bj", shares, (centred @ terms).square())
-        variances += terms[:, 0].square() * within[:, None]
-        places = torch.stack([(mean[:, None] @ terms)[:, 0], variances.sqrt()], dim=2)
-        found.append((places, torch.column_stack([mean[:, 0], between + mean[:, 0].square(), even])))
+    """Gaussian moments (B, J, 2) and direction moments (B, 5), from weights (B, 10, J) of moments in label samples."""
+    found, counts, is_fused = [], edges.diff(), fused.available(rows)
+    width = ORDERS * len(counts) + (0 if is_fused else rows.shape[1])
+    for some in cut_range(len(rows), _SUMMARISED // width):  # some rows at a time: float64 copies stay small
+        if is_fused:
+            found.append(fused.place_labels(rows[some], edges, cut, counted[some], _inverse_factorials(rows.device)))
+        else:
+            known = *_sum_powers(rows[some], counts, cut), counts, counted[some]
+            gaussian, directions = combine_on_host(*(part.cpu().numpy() for part in known))
+            found.append((torch.from_numpy(gaussian).to(rows.device), torch.from_numpy(directions).to(rows.device)))
     return tuple(torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
 
 
 @cache
 def _inverse_factorials(device: torch.device) -> torch.Tensor:
     """1 / k! of the powers that the fused loop sums: 1, 2, 4 and 6 without a cut, then 1, …, 8."""
-    orders = (1, *_EVEN, *range(1, ORDERS + 1))
+    orders = (1, *EVEN, *range(1, ORDERS + 1))
     return torch.tensor([1 / math.factorial(k) for k in orders], dtype=torch.float64, device=device)
 
 
-def _find_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: float) -> torch.Tensor:
-    """Mean of t^k / k! over each class for some ascending orders k, t cut to ±cut: (b, C, orders)."""
-    counts = edges.diff()
-    t = rows.T.clamp(-cut, cut).double()  # (n, b): classes are runs of the first axis
-    powers, moments = torch.ones_like(t), []
-    for order in range(1, max(orders) + 1):
-        powers = powers * (t / order)
-        if order in orders:
-            moments.append(torch.segment_reduce(powers, "mean", lengths=counts, axis=0))
-    return torch.stack(moments, dim=2).permute(1, 0, 2)
+def _sum_powers(rows: Rows, counts: torch.Tensor, cut: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sums (b, C, 9) of t, and of t^k / k! with t cut to ±cut, over each class, and (b, 3) of t², t⁴, t⁶ over all."""
+    t = rows.T.double()  # (n, b): classes are runs of the first axis
+    even = torch.stack([t.pow(order).sum(dim=0) for order in EVEN], dim=1)
+    sums, power, t = [torch.segment_reduce(t, "sum", lengths=counts, axis=0)], torch.ones_like(t), t.clamp(-cut, cut)
+    for order in range(1, ORDERS + 1):
+        power = power * (t / order)
+        sums.append(torch.segment_reduce(power, "sum", lengths=counts, axis=0))
+    return torch.stack(sums, dim=2).permute(1, 0, 2), even
 
 
 # ------------------------------------------------------------------ projections on the device

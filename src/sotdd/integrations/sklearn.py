@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,6 @@ from scipy.special import ndtri
 from sotdd.basics.errors import SotddError, check_count, check_level, require
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
-from sotdd.inputs.data import Dataset
 from sotdd.measure.statistics import TwoSampleTest
 
 require("sklearn", "sotdd.integrations.sklearn", "'sotdd[sklearn]'")
@@ -106,12 +106,12 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         level = check_level(self.level, 0.05)
         if self.batch_size is not None:
             check_count(self.batch_size, "batch_size")
-        rows = self._check_rows(X, y, reset=True)
+        features, labels = self._check_rows(X, y, reset=True)
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31))
         self.reference_ = DriftReference.fit(
-            open_dataset(rows.take(), name="reference"),
+            open_dataset(features if labels is None else (features, labels), name="reference"),
             max_points=self.max_points,
             p=self.p,
             n_projections=self.n_projections,
@@ -135,14 +135,8 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         y
             (n,) labels, if they are known and the detector was fitted with labels; None to compare features alone.
         """
-        check_is_fitted(self)
-        rows = self._check_rows(X, y, reset=False)
-        reference = self._find_reference(rows)
-        scores = np.empty(rows.features.shape[0])
-        size = len(scores) if self.batch_size is None else check_count(self.batch_size, "batch_size")
-        for places in np.array_split(np.arange(len(scores)), size * np.arange(1, max(1, len(scores) // size))):
-            scores[places] = -_score(reference.test(rows.take(places), n_permutations=self._shuffles))
-        return scores
+        size = None if self.batch_size is None else check_count(self.batch_size, "batch_size")
+        return np.concatenate([np.full(count, -_score(test)) for count, test in self._test_batches(X, y, size)])
 
     def decision_function(self, X: ArrayLike, y: ArrayLike | None = None) -> Numbers:
         """The scores less ``offset_``: negative for rows of batches that have drifted."""
@@ -155,56 +149,42 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """The mean of the scores; labels count only if the detector was fitted with some."""
         check_is_fitted(self)
-        return float(self.score_samples(X, y if self._labelled else None).mean())
+        return float(self.score_samples(X, y if self.reference_.data.origin.labelled else None).mean())
 
     def test(self, X: ArrayLike, y: ArrayLike | None = None) -> TwoSampleTest:
         """The test of all these rows as one batch: p-value, distance, and which aspect stands out."""
-        check_is_fitted(self)
-        rows = self._check_rows(X, y, reset=False)
-        return self._find_reference(rows).test(rows.take(), n_permutations=self._shuffles)
+        return next(self._test_batches(X, y))[1]
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401  # scikit-learn's
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    @property
-    def _labelled(self) -> bool:
-        return bool(self.reference_.data.origin.labelled)
-
-    @property
-    def _shuffles(self) -> int:
-        """How many shuffles a test takes: as many as asked for, and enough for a p-value at the level."""
-        return max(check_count(self.n_permutations, "n_permutations"), math.ceil(1 / check_level(self.level, 0.05)) - 1)
-
-    def _find_reference(self, rows: _Rows) -> DriftReference:
-        """The reference; as if it had been fitted on features alone where a batch has no labels."""
-        if rows.labels is None:
-            data = self.reference_.data
+    def _test_batches(self, X: Any, y: Any, size: int | None = None) -> Iterator[tuple[int, TwoSampleTest]]:  # noqa: ANN401
+        """The size and the test of each batch of this many rows, or of all rows as one."""
+        check_is_fitted(self)
+        features, labels = self._check_rows(X, y, reset=False)
+        reference = self.reference_
+        data, count = reference.data, features.shape[0]
+        if labels is None:  # as if it had been fitted on features alone
             origin = replace(data.origin, labelled=False, target=None)
-            one_class = replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32), origin=origin)
-            return replace(self.reference_, data=one_class, label_names="ignore")
-        if not self._labelled:
+            data = replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32), origin=origin)
+            reference = replace(reference, data=data, label_names="ignore")
+        elif not data.origin.labelled:
             raise SotddError("the batch has labels but the detector was fitted without any: fit it with y too.")
-        return self.reference_
+        level = check_level(self.level, 0.05)  # a p-value as small takes 1 / level permutations
+        most = max(check_count(self.n_permutations, "n_permutations"), math.ceil(1 / level) - 1)
+        size = size or count
+        for places in np.array_split(np.arange(count), size * np.arange(1, max(1, count // size))):
+            batch = features[places] if labels is None else (features[places], labels[places])
+            yield len(places), reference.test(batch, n_permutations=most)
 
-    def _check_rows(self, X: Any, y: Any, *, reset: bool) -> _Rows:  # noqa: ANN401  # what scikit-learn takes
+    def _check_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:  # noqa: ANN401  # as scikit-learn has them
         """Features and labels by scikit-learn's own checks."""
         features = validate_data(self, X, accept_sparse="csr", reset=reset)
         labels = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(features, labels)
-        return _Rows(features, labels)
-
-
-class _Rows(NamedTuple):
-    """Features, an array or sparse, and labels; None where there are none."""
-
-    features: Any
-    labels: NDArray[Any] | None
-
-    def take(self, places: Any = slice(None)) -> Dataset:  # noqa: ANN401  # an index of NumPy
-        """Some of them, as `sotdd.open_dataset` takes it."""
-        return self.features[places] if self.labels is None else (self.features[places], self.labels[places])
+        return features, labels
 
 
 def _score(result: TwoSampleTest) -> float:

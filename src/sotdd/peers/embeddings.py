@@ -40,6 +40,8 @@ from sotdd.projections.settings import Drawing
 _LABEL_DIMENSIONS, _REFERENCE_POINTS = 10, 500
 # Of CHSW, the dimensions of the hyperbolic space that labels are placed in.
 _HYPERBOLIC_DIMENSIONS = 5
+# How many searches for them are begun, of which the best is taken.
+_STARTS = 4
 # SMACOF stops after so many steps, or when one lowers the stress by less than this fraction.
 _MOST_SCALING_STEPS, _TOLERANCE = 3000, 1e-9
 
@@ -226,22 +228,19 @@ def project(
     return rows
 
 
-def lorentz_scaling(distances: Doubles, dimensions: int, seed: int = 0, starts: int = 4) -> Doubles:
+def lorentz_scaling(distances: Doubles, dimensions: int, seed: int = 0) -> Doubles:
     """Points (C, dimensions + 1) on the Lorentz model whose hyperbolic distances are near the given ones.
 
     Points are (√(1 + |z|²), z) with z free, so the optimisation has no constraint; the best of
     several starts is taken.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import OptimizeResult, minimize
 
-    count = len(distances)
-    rng = np.random.default_rng(seed)
-    best, least = np.zeros((count, dimensions)), np.inf
-    for _ in range(starts):
-        start = rng.normal(0, 0.5, size=count * dimensions)
-        solution = minimize(_stress, start, args=(distances, dimensions), jac=True, method="L-BFGS-B")
-        if solution.fun < least:
-            best, least = solution.x.reshape(count, dimensions), solution.fun
+    def place(start: Doubles) -> OptimizeResult:
+        return minimize(_stress, start, args=(distances, dimensions), jac=True, method="L-BFGS-B")
+
+    drawn = np.random.default_rng(seed).normal(0, 0.5, size=(_STARTS, len(distances) * dimensions))
+    best = min(map(place, drawn), key=lambda found: found.fun).x.reshape(-1, dimensions)
     return np.column_stack([np.sqrt(1 + np.sum(best**2, axis=1)), best])
 
 

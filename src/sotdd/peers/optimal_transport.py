@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import combinations_with_replacement, product
+from itertools import combinations, product
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -183,25 +183,26 @@ def measure_labels(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: 
     ``inner="gaussian"`` gives W_2 of fitted Gaussians to the power p. Where ``a is b`` only one
     half is computed.
     """
-    between = _choose_distance(a, b, inner, p)
-    pairs = list(combinations_with_replacement(range(len(a)), 2) if a is b else product(range(len(a)), range(len(b))))
+    exact = check_choice(inner, "inner", ("exact", "gaussian")) == "exact"
+    if exact:
+        check_plan_fits(max(map(len, a)), max(map(len, b)), "exact label distance")
+
+    def measure(pair: tuple[int, int]) -> float:
+        i, j = pair
+        if exact:
+            return exact_transport(point_costs(a[i], b[j], p))
+        return fitted[0][i].squared_distance(fitted[-1][j]) ** (p / 2)
+
+    pairs = list(combinations(range(len(a)), 2) if a is b else product(range(len(a)), range(len(b))))
     pairs.sort(key=lambda pair: -len(a[pair[0]]) * len(b[pair[1]]))  # the longest work first
     with Workers() as workers:
-        values = workers.each(lambda pair: 0.0 if a is b and pair[0] == pair[1] else between(*pair), pairs)
+        fitted: list[list[Gaussian]] = (
+            [] if exact else [workers.each(Gaussian.fit, side) for side in ([a] if a is b else [a, b])]
+        )
+        values = workers.each(measure, pairs)
     distances = np.zeros((len(a), len(b)))
     for (i, j), value in zip(pairs, values, strict=True):
         distances[i, j] = value
         if a is b:
             distances[j, i] = value
     return distances
-
-
-def _choose_distance(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float) -> Callable[[int, int], float]:
-    """The distance of two classes by index, as ``inner`` says."""
-    if check_choice(inner, "inner", ("exact", "gaussian")) == "exact":
-        check_plan_fits(max(map(len, a)), max(map(len, b)), "exact label distance")
-        return lambda i, j: exact_transport(point_costs(a[i], b[j], p))
-    with Workers() as workers:
-        fitted_a = workers.each(Gaussian.fit, a)
-        fitted_b = fitted_a if a is b else workers.each(Gaussian.fit, b)
-    return lambda i, j: fitted_a[i].squared_distance(fitted_b[j]) ** (p / 2)

@@ -141,9 +141,9 @@ class TorchData(LoadedData):
             classes, by_class = layout.classes, number in self._by_class
             if self._moments and not by_class:
                 moments.append(verbs.combine_classes(rows, classes.edges, block.terms.limit, uploaded.draws))
-            terms = verbs.find_class_terms(label_rows, classes, uploaded.terms)
+            terms = verbs.find_class_terms(label_rows, classes, uploaded)
             del label_rows
-            verbs.shift_rows(rows, classes.codes, uploaded.terms.weights, terms)
+            verbs.shift_rows(rows, classes.codes, uploaded.weights, terms)
             found.append((layout, self._sort_rows(rows, layout if by_class else None), terms))
         self._check_later(part, block, found)
         own = [layout for number, layout in enumerate(self._layouts) if number not in self._by_class]
@@ -215,7 +215,7 @@ class TorchData(LoadedData):
         if layout.points is not None:
             projected = [project(layout.points, layout.kept) for project in maps]
             return projected[0], projected[-1]
-        projected = [torch.empty((len(uploaded.terms.weights), data.n_points), device=self._device) for _ in maps]
+        projected = [torch.empty((len(uploaded.block), data.n_points), device=self._device) for _ in maps]
         for part in verbs.cut_rows(data):
             points = scale_points(data, part, layout.scaling, self._device)
             at = part if layout.position is None else layout.position[part]
@@ -279,7 +279,7 @@ def _lay_one_out(
     data: LabelledData, scaling: Scaling | None, device: torch.device, stays: bool, twin: Layout | None
 ) -> Layout:
     offsets = data.offsets
-    classes = Classes.of(offsets, copy_array(offsets, np.int64, device))
+    classes = Classes(offsets, copy_array(offsets, np.int64, device))
     if twin is not None:
         return replace(twin, data=data, classes=classes, kept={})
     position = None

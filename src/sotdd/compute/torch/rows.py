@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.resources import kept_property
 from sotdd.basics.text import say_count
 from sotdd.compute.class_moments import EVEN
 from sotdd.compute.class_moments import combine_classes as combine_on_host
@@ -28,7 +29,6 @@ from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData, cut_range
-from sotdd.projections.labels import LabelTerms
 from sotdd.projections.labels import find_class_terms as find_on_host
 from sotdd.projections.maps import ORDERS, Block, DirectionMap
 from sotdd.projections.rotations import HadamardDirections
@@ -71,42 +71,25 @@ class Classes:
 
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries
     edges: torch.Tensor  # (C + 1,) the same on the device
-    codes: torch.Tensor  # (n,) class of every point
 
-    @classmethod
-    def of(cls, offsets: NDArray[np.int64], edges: torch.Tensor) -> Classes:
-        """From the boundaries, on the host and on the device."""
+    @kept_property
+    def codes(self) -> torch.Tensor:
+        """(n,) the class of every point."""
         # Told its size, nobody waits for it.
-        codes = torch.repeat_interleave(edges.diff(), output_size=int(offsets[-1])).int()
-        return cls(offsets, edges, codes)
+        return torch.repeat_interleave(self.edges.diff(), output_size=int(self.offsets[-1])).int()
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """How labels enter, on the device."""
-
-    drawn: LabelTerms
-    weights: torch.Tensor  # (B,)
-    coefficients: torch.Tensor  # (B, q)
-
-    @classmethod
-    def of(cls, drawn: LabelTerms, device: torch.device) -> Terms:
-        """Copy what was drawn."""
-        weights, coefficients = (copy_array(part, np.float64, device) for part in (drawn.weights, drawn.coefficients))
-        return cls(drawn, weights, coefficients)
-
-
-def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:
+def find_class_terms(rows: Rows, classes: Classes, projections: Uploaded) -> torch.Tensor:
     """The label term (B, C) of every class in every projection, float64; on the host where tensors cannot tell."""
-    drawn = terms.drawn
+    drawn, coefficients = projections.block.terms, projections.coefficients
     if drawn.polynomial and fused.available(rows):
-        return fused.average_classes(rows, classes.edges, terms.coefficients, drawn.limit)
+        return fused.average_classes(rows, classes.edges, coefficients, drawn.limit)
     if not (drawn.binned or drawn.differentiable):
         return torch.from_numpy(find_on_host(rows.cpu().numpy(), classes.offsets, drawn)).to(rows.device)
     found = []
     for some in cut_range(len(rows), _CLASS_VALUES // rows.shape[1]):
         if drawn.binned:
-            found.append(quantile_terms(sort_classes(rows[some], classes), classes.edges, terms.coefficients[some]))
+            found.append(quantile_terms(sort_classes(rows[some], classes), classes.edges, coefficients[some]))
         else:
             values: torch.Tensor = drawn.part(some).evaluate_tensor(rows[some].double())
             sums = values.new_zeros((len(values), len(classes.offsets) - 1))
@@ -205,21 +188,21 @@ def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
 def split_costs(points: ProjectedPoints, plan: Plan, marks: Marks) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p."""
     rows, costs = cast("Rows", points.rows), []
-    terms, together = Terms.of(points.terms, rows.device), max(1, _SPLIT_VALUES // (len(rows) * sum(plan.sizes)))
-    for start in range(0, len(marks), together):
-        drawn = [plan.list_sides(marked) for marked in marks[start : start + together]]
-        a, b = (
-            _sort_sides(points, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
-        )  # (B · S, n) and (B · S, m)
+    uploaded, together = Uploaded.of(Block((), points.terms), rows.device), _SPLIT_VALUES // len(rows)
+    for some in cut_range(len(marks), together // sum(plan.sizes)):
+        drawn = [plan.list_sides(marked) for marked in marks[some]]
+        how = uploaded if plan.labels else None
+        a, b = (_sort_sides(points, sides, how) for sides in zip(*drawn, strict=True))  # (B · S, n) and (B · S, m)
         found = torch.cat([transport([a, b], [(0, 1)], p) for p in plan.orders], dim=1)
         costs.append(found.view(len(rows), len(drawn), len(plan.orders)))
     return torch.cat(costs, dim=1)
 
 
-def _sort_sides(points: ProjectedPoints, sides: Sequence[Side], terms: Terms | None) -> Rows:
-    """Sorted data point projections (B · S, n) of the points of some sides, each of n points; features without terms.
+def _sort_sides(points: ProjectedPoints, sides: Sequence[Side], projections: Uploaded | None) -> Rows:
+    """Sorted data point projections (B · S, n) of the points of some sides, each of n points.
 
-    All sides are one row for the time of the work, in which the classes of each side are classes of their own.
+    Without projections they are of features alone. All sides are one row for the time of the work, in which the classes
+    of each side are classes of their own.
     """
     rows, label_rows = cast("Rows", points.rows), cast("Rows", points.label_rows)
     device, count, n = rows.device, len(sides), len(sides[0].index)
@@ -230,16 +213,15 @@ def _sort_sides(points: ProjectedPoints, sides: Sequence[Side], terms: Terms | N
         copy_array(np.concatenate([offsets, chosen]), np.int64, device), [len(offsets), len(chosen)]
     )
     rows = rows.index_select(1, index)
-    if terms is not None:
-        classes, label_rows = Classes.of(offsets, edges), rows if points.shared else label_rows.index_select(1, index)
-        shift_rows(rows, classes.codes, terms.weights, find_class_terms(label_rows, classes, terms))
+    if projections is not None:
+        classes, label_rows = Classes(offsets, edges), rows if points.shared else label_rows.index_select(1, index)
+        shift_rows(rows, classes.codes, projections.weights, find_class_terms(label_rows, classes, projections))
     return sort(rows.view(len(rows) * count, n))
 
 
 def cut_rows(data: LabelledData) -> list[slice]:
     """Rows that travel to the device at a time: about 64 MB of float32."""
-    count = max(1, (16 << 20) // data.n_features)
-    return [slice(start, start + count) for start in range(0, data.n_points, count)]
+    return cut_range(data.n_points, (16 << 20) // data.n_features)
 
 
 def check_device(device: str | torch.device) -> torch.device:
@@ -299,15 +281,18 @@ def _sum_powers(rows: Rows, counts: torch.Tensor, cut: float) -> tuple[torch.Ten
 class Uploaded:
     """Some projections on the device."""
 
+    block: Block
     maps: list[Map]  # of features, and of what class terms are made of, where that has directions of its own
-    terms: Terms
+    weights: torch.Tensor  # (B,) of features
+    coefficients: torch.Tensor  # (B, q) of label terms
     draws: torch.Tensor  # (B, 10, J) the weights of moments in further samples of the label law
 
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
-        maps = [_upload_map(drawn, device) for drawn in block.directions]
-        return cls(maps, Terms.of(block.terms, device), copy_array(block.further, np.float64, device))
+        numbers = block.terms.weights, block.terms.coefficients, block.further
+        copies = [copy_array(part, np.float64, device) for part in numbers]
+        return cls(block, [_upload_map(drawn, device) for drawn in block.directions], *copies)
 
 
 def _upload_map(drawn: DirectionMap, device: torch.device) -> Map:

@@ -191,7 +191,7 @@ def measure_labels(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: 
         i, j = pair
         if exact:
             return exact_transport(point_costs(a[i], b[j], p))
-        return fitted[0][i].squared_distance(fitted[-1][j]) ** (p / 2)
+        return float(fitted[0][i].squared_distance(fitted[-1][j]) ** (p / 2))
 
     pairs = list(combinations(range(len(a)), 2) if a is b else product(range(len(a)), range(len(b))))
     pairs.sort(key=lambda pair: -len(a[pair[0]]) * len(b[pair[1]]))  # the longest work first

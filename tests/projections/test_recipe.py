@@ -94,7 +94,7 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
     [
         ({"theta": [1.0]}, "theta has shape"),
         ({"theta": [[math.nan]]}, "theta holds NaN"),
-        ({"psi": [[1.0, 0.0, 0.0]]}, "do not fit"),
+        ({"psi": [[1.0, 0.0, 0.0]]}, "orders has shape"),
         ({"orders": [[0]]}, "from 1 to 170"),
         ({"orders": [[1.5]]}, "from 1 to 170"),
         ({"clamp": 0}, "clamp is 0"),

@@ -180,25 +180,16 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     images of C channels and the given (height, width). Returns (B, C, height, width), such
     that its inner product with an image is what the stack makes of the image.
     """
-    layers = [
-        Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
-    ]
-    sizes = _sizes(size, layers)
+    sizes = [size]  # of images before each layer
+    for kernel, (down, right) in zip(kernels, strides, strict=True):
+        (height, width), (high, wide) = sizes[-1], kernel.shape[2:]
+        sizes.append(((height - high) // down + 1, (width - wide) // right + 1))
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
-    for kernel, layer, (height, width) in zip(reversed(kernels), reversed(layers), reversed(sizes[:-1]), strict=True):
+    walk = zip(reversed(kernels), reversed(strides), reversed(sizes[:-1]), strict=True)
+    for kernel, (down, right), (height, width) in walk:
         earlier = np.zeros((len(kernel), kernel.shape[1], height, width))
-        down, right = layer.stride
         high, wide = down * (reach.shape[2] - 1) + 1, right * (reach.shape[3] - 1) + 1
-        for i, j in np.ndindex(*layer.kernel):  # each weight of a kernel meets the pixels that are steps apart
+        for i, j in np.ndindex(*kernel.shape[2:]):  # each weight of a kernel meets the pixels that are steps apart
             earlier[:, :, i : i + high : down, j : j + wide : right] += kernel[:, :, i, j, None, None] * reach
         reach = earlier
     return reach
-
-
-def _sizes(size: Pair, layers: Sequence[Layer]) -> list[Pair]:
-    """Image sizes before the first layer, between layers, and after the last: one pixel."""
-    sizes = [size]
-    for layer in layers:
-        (height, width), (high, wide), (down, right) = sizes[-1], layer.kernel, layer.stride
-        sizes.append(((height - high) // down + 1, (width - wide) // right + 1))
-    return sizes

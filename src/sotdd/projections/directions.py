@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, as_array
+from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.resources import kept_property, serial_blas
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
-from sotdd.projections.maps import DirectionMap, Directions, PointMap
+from sotdd.projections.maps import DirectionMap, Directions, PointMap, check_numbers
 from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections
 
 if TYPE_CHECKING:
@@ -225,14 +225,11 @@ class ImportanceSampled:
 
     def __post_init__(self) -> None:
         """Check the shapes."""
-        basis, stretch = as_array(self.basis, "basis"), as_array(self.stretch, "stretch")
-        numbers = all(array.dtype.kind in "iuf" and np.isfinite(array).all() for array in (basis, stretch))
-        if not numbers or basis.ndim != 2 or stretch.shape != basis.shape[:1] or not (stretch >= 1).all():
-            raise SotddError(
-                f"the basis has shape {basis.shape} and its stretch {stretch.shape}: expected one row and "
-                "one number of at least 1 per direction."
-            )
-        for name, array in (("basis", basis.astype(np.float64)), ("stretch", stretch.astype(np.float64))):
+        basis = check_numbers(self.basis, "the basis", (None, None)).astype(np.float64)
+        stretch = check_numbers(self.stretch, "the stretch", (len(basis),)).astype(np.float64)
+        if not (stretch >= 1).all():
+            raise SotddError(f"is {describe(self.stretch)}: expected numbers of at least 1.", setting="stretch")
+        for name, array in (("basis", basis), ("stretch", stretch)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 

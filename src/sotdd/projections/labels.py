@@ -1,4 +1,4 @@
-"""Label laws: how a class's projected points become one number per projection, and the paper's law, of moments."""
+"""Sampled label terms, which a class's projected points become, and the paper's label law, of moments."""
 
 from __future__ import annotations
 
@@ -6,53 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import OutOfRange, SotddError, as_array, check_count, check_limit, describe
+from sotdd.basics.errors import OutOfRange, SotddError, check_count, check_limit, describe
 from sotdd.basics.text import say_count
 from sotdd.projections.directions import Law, unit_rows
-from sotdd.projections.maps import BLOCK
+from sotdd.projections.maps import BLOCK, check_made, check_numbers, show_rows
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, points grouped by class
 Doubles = NDArray[np.float64]
-
-
-class LabelLaw(Protocol):
-    """What a label law offers; write your own by having these two methods.
-
-    Examples
-    --------
-    A law that represents a class by its median:
-
-    >>> import numpy as np, sotdd
-    >>> class Medians:
-    ...     def describe(self):
-    ...         return {"law": "medians"}
-    ...
-    ...     def draw(self, rng, n_projections):
-    ...         angle = rng.uniform(0, 2 * np.pi, n_projections)
-    ...         return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
-    ...
-    ...     @staticmethod
-    ...     def summary(values, coefficients):
-    ...         return coefficients[:, 0] * np.median(values, axis=1)
-    >>> x = np.array([[0.0], [1.0], [5.0], [6.0]])
-    >>> r = sotdd.distance((x, [0, 0, 1, 1]), (x, [0, 1, 0, 1]), label_law=Medians(), n_projections=64)
-    >>> r.value > 0
-    True
-    """
-
-    def describe(self) -> Mapping[str, object]:
-        """Name the law and all its settings in JSON values: they become part of the fingerprint."""
-
-    def draw(self, rng: np.random.Generator, n_projections: int) -> LabelTerms:
-        """Draw the terms of that many projections, from ``rng`` alone."""
-
-
-# ------------------------------------------------------------------ sampled terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +93,8 @@ class LabelTerms:
 
     def check_result(self, result: object, shape: tuple[int, ...], rows: NDArray[np.floating], method: str) -> Doubles:
         """Hold what a method made of rows to finite numbers of this shape, and return them in float64."""
-        found = np.asarray(result)
-        if found.shape != shape or found.dtype.kind not in "iuf":
-            raise SotddError(
-                f"{method} of {self.law} returned {found.dtype} of shape {found.shape}: expected real numbers of shape "
-                f"{shape}, one row per projection."
-            )
-        if not self.polynomial and not np.isfinite(found).all() and np.isfinite(rows).all():
-            raise SotddError(f"{method} of {self.law} made terms of finite values that are not finite: check it.")
+        # Polynomials that overflow are explained where terms are refused.
+        found = check_made(result, shape, rows, f"{method} of {self.law}", finite=not self.polynomial)
         return found.astype(np.float64, copy=False)
 
     @classmethod
@@ -146,17 +105,10 @@ class LabelTerms:
                 f"the label law {law} must draw Polynomials, Quantiles, Summaries or other LabelTerms, one row for "
                 f"each of the {n_projections} projections asked for: check its draw method."
             )
-        weights, numbers = as_array(terms.weights, "weights"), as_array(terms.coefficients, "coefficients")
-        shapes = weights.ndim == 1 and numbers.ndim == 2 and len(numbers) == n_projections and numbers.size > 0
-        if not shapes or any(
-            part.dtype.kind not in "iuf" or not np.isfinite(part).all() for part in (weights, numbers)
-        ):
-            raise SotddError(
-                f"the label law {law} drew weights of shape {weights.shape} and coefficients of shape "
-                f"{numbers.shape}: expected finite numbers, one weight and one row per projection."
-            )
-        checked = weights.astype(np.float64), numbers.astype(np.float64, order="C")
-        return replace(terms, weights=checked[0], coefficients=checked[1], law=f"the label law {law}")
+        name = f"the label law {law}"
+        weights = check_numbers(terms.weights, f"weights of {name}", (n_projections,)).astype(np.float64)
+        numbers = check_numbers(terms.coefficients, f"coefficients of {name}", (n_projections, None))
+        return replace(terms, weights=weights, coefficients=numbers.astype(np.float64, order="C"), law=name)
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
@@ -187,13 +139,6 @@ def find_class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) 
     return terms.check_result(terms.class_terms(rows, offsets), (len(rows), len(offsets) - 1), rows, "class_terms")
 
 
-def show_rows(rows: NDArray[np.floating]) -> NDArray[np.floating]:
-    """The same rows, read-only."""
-    shown = rows.view()
-    shown.flags.writeable = False
-    return shown
-
-
 @dataclass(frozen=True, eq=False)
 class Polynomials(LabelTerms):
     """A class's term is the mean of a polynomial over its projected points.
@@ -219,13 +164,6 @@ class Polynomials(LabelTerms):
     def __post_init__(self) -> None:
         """Check the cut."""
         check_limit(self.cut, "cut")
-
-    @property
-    def degrees(self) -> NDArray[np.int64]:
-        """(B,) the degree of each polynomial: where its last non-zero coefficient is."""
-        used = self.coefficients != 0
-        last = used.shape[1] - 1 - np.argmax(used[:, ::-1], axis=1)
-        return np.where(used.any(axis=1), last, 0)
 
     def evaluate(self, values: NDArray[np.floating]) -> Doubles:
         """By Horner's rule, in float64."""
@@ -257,7 +195,7 @@ class Polynomials(LabelTerms):
 
     def describe_bad(self, name: str, largest: float, line: int, projection: int) -> SotddError:
         """Name the order that is too high for such values."""
-        order = int(self.degrees[line])
+        order = int(np.flatnonzero(self.coefficients[line])[-1])
         return OutOfRange(
             f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
             f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "

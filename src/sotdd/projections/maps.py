@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import OutOfRange, SotddError, as_array, check_limit
 from sotdd.basics.resources import kept_property
-from sotdd.basics.text import say_count
 
 if TYPE_CHECKING:
     from sotdd.projections.labels import LabelTerms
@@ -147,12 +146,8 @@ class Directions(DirectionMap):
 
     @classmethod
     def join(cls, parts: Sequence[Directions]) -> Directions:
-        """Those of consecutive blocks together, which must be of one kind."""
-        if any(part.clamp != parts[0].clamp for part in parts):
-            raise SotddError("a law of directions must draw the same kind, with the same clamp, every time.")
+        """Those of consecutive blocks together."""
         weights = [part.importance for part in parts if part.importance is not None]
-        if weights and len(weights) < len(parts):
-            raise SotddError("a law of directions must give importance with every draw, or with none.")
         importance = np.concatenate(weights) if weights else None
         return cls(np.concatenate([part.theta for part in parts]), parts[0].clamp, importance)
 
@@ -222,16 +217,8 @@ class OwnMap:
 
     def write(self, points: Floats, first: int, out: Floats, at: int = 0) -> None:
         """Call the map, and check what it makes of the points."""
-        shown, expected = points.view(), (self.n_projections, len(points))
-        shown.flags.writeable = False  # they may be the caller's own
-        values = np.asarray(self.map_points(shown))
-        if values.shape != expected or values.dtype.kind not in "iuf":
-            raise SotddError(
-                f"{self.law} mapped {say_count(len(points), 'point')} to {values.dtype} of shape {values.shape}: "
-                f"expected real numbers of shape {expected}, one row per projection."
-            )
-        if not np.isfinite(values).all() and np.isfinite(points).all():
-            raise SotddError(f"{self.law} mapped finite points to NaN or infinity: check the map that it samples.")
+        made = self.map_points(show_rows(points))  # points may be the caller's own
+        values = check_made(made, (self.n_projections, len(points)), points, f"a map of {self.law}")
         out[:, at : at + len(points)] = values[first : first + len(out)]
 
 
@@ -257,9 +244,9 @@ def check_directions(drawn: object, law: str, n_projections: int, n_features: in
     """Hold what a law sampled, perhaps a user's own, to what it promised; directions come back in float32."""
     name = f"the direction law {law}"
     if isinstance(drawn, Directions):
-        theta = _check_numbers(drawn.theta, "directions", name, (n_projections, n_features))
+        theta = check_numbers(drawn.theta, f"theta of {name}", (n_projections, n_features))
         weights = drawn.importance
-        importance = None if weights is None else _check_numbers(weights, "importance", name, (n_projections,))
+        importance = None if weights is None else check_numbers(weights, f"importance of {name}", (n_projections,))
         return Directions(theta.astype(np.float32), check_limit(drawn.clamp, "clamp"), importance)
     if isinstance(drawn, DirectionMap):
         return drawn
@@ -274,21 +261,48 @@ def join_maps(parts: Sequence[DirectionMap]) -> DirectionMap:
     """Those of consecutive blocks together, which must be of one kind."""
     if len(parts) == 1:
         return parts[0]
-    kinds = {type(part) for part in parts}
-    if len(kinds) > 1:
-        raise SotddError("a law of directions must draw the same kind, with the same clamp, every time.")
-    return kinds.pop().join(parts)
-
-
-def _check_numbers(values: object, what: str, law: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return an array of real and finite numbers of this shape, or refuse."""
-    numbers = as_array(values, what)
-    if numbers.shape != shape or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+    if len({(type(part), part.clamp, part.importance is None) for part in parts}) > 1:
         raise SotddError(
-            f"{law} gave {what} of shape {numbers.shape} and dtype {numbers.dtype}: expected finite numbers of shape "
-            f"{shape}, one row per projection."
+            "a law of directions must draw the same kind every time: the same clamp, and importance always or never."
         )
+    return parts[0].join(parts)
+
+
+def check_numbers(values: object, what: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """Return an array of real and finite numbers of this shape, in which None is any size, or refuse."""
+    numbers = as_array(values, what)
+    fits = numbers.ndim == len(shape) and all(shape[axis] in (None, size) for axis, size in enumerate(numbers.shape))
+    if not fits or not numbers.size or numbers.dtype.kind not in "iuf":
+        sized = ", ".join("any" if size is None else f"{size}" for size in shape)
+        raise SotddError(
+            f"{what} has shape {numbers.shape} and dtype {numbers.dtype}: expected finite numbers of shape ({sized}), "
+            "one row per projection."
+        )
+    if not np.isfinite(numbers).all():
+        raise SotddError(f"{what} holds NaN or infinity: expected finite numbers.")
     return numbers
+
+
+def check_made(
+    made: object, shape: tuple[int, ...], rows: NDArray[Any], what: str, *, finite: bool = True
+) -> NDArray[Any]:
+    """Hold what a law's method made of rows to real numbers of this shape, which are finite where the rows are."""
+    found = np.asarray(made)
+    if found.shape != shape or found.dtype.kind not in "iuf":
+        raise SotddError(
+            f"{what} returned {found.dtype} of shape {found.shape}: expected real numbers of shape {shape}, a row for "
+            "each projection."
+        )
+    if finite and not np.isfinite(found).all() and np.isfinite(rows).all():
+        raise SotddError(f"{what} made numbers of finite values that are not finite: check it.")
+    return found
+
+
+def show_rows(rows: NDArray[Any]) -> NDArray[Any]:
+    """The same rows, read-only."""
+    shown = rows.view()
+    shown.flags.writeable = False
+    return shown
 
 
 def describe_overflow(name: str, projection: int) -> SotddError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.errors import SotddError, as_array, check_limit, describe
+from sotdd.basics.errors import SotddError, check_limit, describe
 from sotdd.basics.resources import Stream, generator, kept_property, serial_blas
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
@@ -19,8 +19,18 @@ from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.schema import Names
 from sotdd.projections.directions import DirectionLaw, ExplicitDirections, Hadamard, ImportanceSampled, Law
-from sotdd.projections.labels import ExplicitMoments, LabelLaw, LabelTerms, Moments, check_orders, moment_terms
-from sotdd.projections.maps import BLOCK, Block, DirectionMap, Directions, check_directions, count_orders, join_maps
+from sotdd.projections.label_laws import LabelLaw
+from sotdd.projections.labels import ExplicitMoments, LabelTerms, Moments, check_orders, moment_terms
+from sotdd.projections.maps import (
+    BLOCK,
+    Block,
+    DirectionMap,
+    Directions,
+    check_directions,
+    check_numbers,
+    count_orders,
+    join_maps,
+)
 from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections, Rotation, rotation_size
 from sotdd.projections.scaler import Scaler
 
@@ -162,21 +172,17 @@ class Projections:
         >>> sotdd.distance([[0.0], [1.0]], [[2.0], [3.0]], projections=one).value
         2.0
         """
-        given = {"theta": theta} if phi is None else {"theta": theta, "phi": phi}
-        directions = tuple(_matrix(rows, name) for name, rows in given.items())
-        weights = _matrix(psi, "psi").astype(np.float64)
-        powers = check_orders(_matrix(orders, "orders"))
-        shape = directions[0].shape
-        if not shape[0] == len(weights) == len(powers) or weights.shape[1] != powers.shape[1] + 1:
-            raise SotddError(
-                f"theta {shape}, psi {weights.shape} and orders {powers.shape} do not fit: expected "
-                "(L, d), (L, k + 1) and (L, k)."
-            )
-        if directions[-1].shape != shape:
-            raise SotddError(f"phi has shape {directions[-1].shape} but theta has {shape}: expected the same.")
-        explicit = ExplicitDirections(directions, check_limit(clamp, "clamp"))
+        arrays = [check_numbers(theta, "theta", (None, None)).copy()]
+        n_projections, n_features = arrays[0].shape
+        if phi is not None:
+            arrays.append(check_numbers(phi, "phi", (n_projections, n_features)).copy())
+        weights = check_numbers(psi, "psi", (n_projections, None)).astype(np.float64)
+        powers = check_orders(check_numbers(orders, "orders", (n_projections, weights.shape[1] - 1)))
+        for array in (*arrays, weights, powers):
+            array.flags.writeable = False
+        directions = ExplicitDirections(tuple(arrays), check_limit(clamp, "clamp"))
         moments = ExplicitMoments(weights, powers, check_limit(cut, "cut"))
-        return cls(shape[1], shape[0], explicit, moments, None, shared_directions=phi is None)
+        return cls(n_features, n_projections, directions, moments, None, shared_directions=phi is None)
 
     @classmethod
     def restore(
@@ -431,19 +437,6 @@ class Projections:
             data = order_columns(data, self.columns, "the dataset that the projections were fitted on", centre)
         self.check(data)
         return data
-
-
-def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
-    matrix = as_array(values, name).copy()
-    if matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "iuf":
-        raise SotddError(
-            f"{name} has shape {matrix.shape} and dtype {matrix.dtype}: expected a matrix of "
-            "numbers, one row per projection."
-        )
-    if not np.isfinite(matrix).all():
-        raise SotddError(f"{name} holds NaN or infinity: expected finite numbers.")
-    matrix.flags.writeable = False
-    return matrix
 
 
 def _find_rows(numbers: range) -> slice:

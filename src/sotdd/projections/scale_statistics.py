@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 from zlib import crc32
 
@@ -60,26 +59,15 @@ class FeatureMoments:
 
     @classmethod
     def of_each(cls, datasets: Sequence[LabelledData]) -> list[FeatureMoments]:
-        """Go over datasets once, block by block; the loops do not hold Python's lock."""
+        """Go over datasets once, in runs of blocks; the loops do not hold Python's lock."""
         pivots = [data.rows(slice(0, 1))[0].astype(np.float64) for data in datasets]
-        here = [number for number, data in enumerate(datasets) if not isinstance(data.features, DeviceFeatures)]
-        runs = [(number, run) for number in here for run in _cut_blocks(datasets[number])]
-        with Workers(1 if len(runs) < len(here) + _FEW_BLOCKS else None) as workers:
-            found = workers.each(lambda item: cls._of_run(datasets[item[0]], item[1], pivots[item[0]]), runs)
+        runs = [(number, run) for number, data in enumerate(datasets) for run in _cut_blocks(data)]
+        with Workers(1 if len(runs) < len(datasets) + _FEW_BLOCKS else None) as workers:
+            found = workers.each(lambda run: cls._of_run(datasets[run[0]], run[1], pivots[run[0]]), runs)
         parts: list[list[FeatureMoments]] = [[] for _ in datasets]
         for (number, _), moments in zip(runs, found, strict=True):
             parts[number].append(moments)
-        return [
-            cls.pool(own) if own else cls._of_tensor(data, pivot)
-            for own, data, pivot in zip(parts, datasets, pivots, strict=True)
-        ]
-
-    @classmethod
-    def _of_tensor(cls, data: LabelledData, pivot: Doubles) -> FeatureMoments:
-        assert isinstance(data.features, DeviceFeatures)
-        reach, mean, squares, row = data.features.moments(pivot)
-        farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
-        return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))
+        return [cls.pool(own) for own in parts]
 
     @classmethod
     def _of_run(cls, data: LabelledData, blocks: Sequence[slice], pivot: Doubles) -> FeatureMoments:
@@ -92,18 +80,22 @@ class FeatureMoments:
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
-        from sotdd.projections import kernels
+        from sotdd.projections.kernels import block_moments
 
-        rows = data.rows(block)
-        reach, mean, squares = np.ones(len(pivot)), np.zeros(len(pivot)), np.zeros(len(pivot))
-        if rows.dtype == np.float64:  # squares of what is narrower stay in float64 as they are
-            with np.errstate(over="ignore"):
-                reach = np.abs(rows - pivot).max(axis=0)
-            refuse_beyond_float64(reach)
-            reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
-        row = kernels.block_moments(rows, pivot, 1 / reach, reach / reach.max(), mean, squares)
-        farthest = rows[row].astype(np.float64)
-        return cls(len(rows), pivot, reach, mean, squares, farthest, _row_name(block.start + row, data))
+        if isinstance(data.features, DeviceFeatures):
+            reach, mean, squares, row = data.features.moments(pivot)
+        else:
+            rows = data.rows(block)
+            reach, mean, squares = np.ones(len(pivot)), np.zeros(len(pivot)), np.zeros(len(pivot))
+            if rows.dtype == np.float64:  # squares of what is narrower stay in float64 as they are
+                with np.errstate(over="ignore"):
+                    reach = np.abs(rows - pivot).max(axis=0)
+                refuse_beyond_float64(reach)
+                reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
+            row = block.start + block_moments(rows, pivot, 1 / reach, reach / reach.max(), mean, squares)
+        farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
+        count, name = block.stop - block.start, f"row {row:,} of {data.name!r}"
+        return cls(count, pivot, reach, mean, squares, farthest, name)
 
     @classmethod
     def pool(cls, parts: Sequence[FeatureMoments]) -> FeatureMoments:
@@ -121,8 +113,10 @@ class FeatureMoments:
         reach = np.maximum(reaches.max(axis=0), shifts.max(axis=0))
         refuse_beyond_float64(reach)
         means = shifts / reach + means * (reaches / reach)
-        mean = _sum(means * (weights / weight))
-        squares = _sum(squares * (reaches / reach) ** 2 + weights * (means - mean) ** 2)
+        # Sorted, so that sums do not depend on the order of the parts.
+        mean = np.sort(means * (weights / weight), axis=0).sum(axis=0)
+        squares = squares * (reaches / reach) ** 2 + weights * (means - mean) ** 2
+        squares = np.sort(squares, axis=0).sum(axis=0)
         whole = cls(weight, pivot, reach, mean, squares, parts[0].farthest, parts[0].name_of_farthest)
         shares = whole.shares_of(farthest).tolist()
         first = max(zip(shares, parts, strict=True), key=lambda found: (found[0], found[1].name_of_farthest))[1]
@@ -166,19 +160,11 @@ class FeatureMoments:
 
 def _cut_blocks(data: LabelledData) -> list[list[slice]]:
     """The blocks of a dataset in runs, few enough that the moments of all take little memory."""
+    if isinstance(data.features, DeviceFeatures):
+        return [[slice(0, data.n_points)]]
     blocks = data.blocks(data.n_points)
     size = -(-len(blocks) // max(1, min(_RUNS, _POOLED_VALUES // data.n_features)))
     return [blocks[start : start + size] for start in range(0, len(blocks), size)]
-
-
-def _sum(parts: Doubles) -> Doubles:
-    """Add up parts (P, d) in an order that does not depend on that of the parts."""
-    total: Doubles = np.sort(parts, axis=0).sum(axis=0)
-    return total
-
-
-def _row_name(row: int, data: LabelledData) -> str:
-    return f"row {row:,} of {data.name!r}"
 
 
 # ------------------------------------------------------------------ spreads without the tails
@@ -192,14 +178,8 @@ _TAIL = 0.05
 _ROUNDING = 1e-9
 
 
-def _of_normal_law() -> float:
-    """The standard deviation of a standard normal law whose tails are brought in: about 0.91."""
-    law = NormalDist()
-    end = law.inv_cdf(1 - _TAIL)
-    return math.sqrt(1 - 2 * _TAIL - 2 * end * law.pdf(end) + 2 * _TAIL * end**2)
-
-
-_NORMAL = _of_normal_law()
+# The standard deviation of a standard normal law whose tails are brought in so.
+_NORMAL = 0.9117391519128463
 
 
 def find_spreads(

@@ -28,15 +28,6 @@ Scale: TypeAlias = Union[Kind, "Scaler", None]
 _Part: TypeAlias = tuple[LabelledData, FeatureMoments]
 
 
-# More than this share of the squared spread is most of it.
-_MOST = 0.5
-# A point stands out if it has more than this share, and this many times its fair one: among normal points one in a
-# thousand million has.
-_MUCH, _TIMES = 0.03, 40
-# A dataset makes the scale if others would lie this many times as far apart without it.
-_FARTHER = 2.0
-
-
 @dataclass(frozen=True, eq=False)
 class Scaler:
     """Subtracts a centre and divides by a scale, so that moments stay moderate.
@@ -254,6 +245,14 @@ def _check_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
 
 
 # ------------------------------------------------------------------ what a reader should know of a scale
+
+# More than this share of the squared spread is most of it.
+_MOST = 0.5
+# A point stands out if it has more than this share, and this many times its fair one: among normal points one in a
+# thousand million has.
+_MUCH, _TIMES = 0.03, 40
+# A dataset makes the scale if others would lie this many times as far apart without it.
+_FARTHER = 2.0
 
 
 def _one_feature(whole: FeatureMoments, scale: Doubles, columns: Names | None) -> Iterator[Remark]:

@@ -21,9 +21,9 @@ from sotdd.basics.errors import (
 )
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.inputs.reading import TableSettings
-from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.directions import DirectionLaw, Hadamard, ImportanceSampled, Sphere
-from sotdd.projections.labels import CUT, TABLE_CUT, LabelLaw, Moments, OrderLaw, UniformOrders, ZeroTruncatedPoisson
+from sotdd.projections.label_laws import ClassQuantiles, LabelLaw
+from sotdd.projections.labels import CUT, TABLE_CUT, Moments, OrderLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.projections import Projections
 from sotdd.projections.rotations import FEWEST_FEATURES
 from sotdd.projections.scaler import Scale, Scaler, find_scaler

@@ -1,8 +1,9 @@
-"""Label laws beside the paper's: quantiles of a class, and any function of its projected points."""
+"""What a label law offers, and those beside the paper's: class quantiles, and any function of a class's points."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Protocol
@@ -12,8 +13,40 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, as_number, check_count, describe
 from sotdd.projections.directions import Law, unit_rows
-from sotdd.projections.labels import Doubles, LabelTerms, Rows, show_rows
-from sotdd.projections.maps import describe_overflow
+from sotdd.projections.labels import Doubles, LabelTerms, Rows
+from sotdd.projections.maps import describe_overflow, show_rows
+
+
+class LabelLaw(Protocol):
+    """What a label law offers; write your own by having these two methods.
+
+    Examples
+    --------
+    A law that represents a class by its median:
+
+    >>> import numpy as np, sotdd
+    >>> class Medians:
+    ...     def describe(self):
+    ...         return {"law": "medians"}
+    ...
+    ...     def draw(self, rng, n_projections):
+    ...         angle = rng.uniform(0, 2 * np.pi, n_projections)
+    ...         return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
+    ...
+    ...     @staticmethod
+    ...     def summary(values, coefficients):
+    ...         return coefficients[:, 0] * np.median(values, axis=1)
+    >>> x = np.array([[0.0], [1.0], [5.0], [6.0]])
+    >>> r = sotdd.distance((x, [0, 0, 1, 1]), (x, [0, 1, 0, 1]), label_law=Medians(), n_projections=64)
+    >>> r.value > 0
+    True
+    """
+
+    def describe(self) -> Mapping[str, object]:
+        """Name the law and all its settings in JSON values: they become part of the fingerprint."""
+
+    def draw(self, rng: np.random.Generator, n_projections: int) -> LabelTerms:
+        """Draw the terms of that many projections, from ``rng`` alone."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from .projections.projections import Projections as Projections
 from .projections.scaler import Scaler as Scaler
 from .reports.report import report as report
 from .sketches.builder import SketchBuilder as SketchBuilder
-from .sketches.catalog.catalog import Catalog as Catalog
+from .sketches.catalog import Catalog as Catalog
 from .sketches.private import PrivateBuilder as PrivateBuilder
 from .sketches.sketch import Sketch as Sketch
 from .sketches.sketching import sketch as sketch

@@ -21,7 +21,7 @@ import numpy as np
 
 import sotdd
 from attack.calls import find_outcome
-from sotdd.sketches.catalog.search import CatalogRecipe
+from sotdd.sketches.catalog_store import CatalogSettings
 from sotdd.sketches.codec import pack, read_header
 
 Content = tuple[str, dict[str, Any], dict[str, np.ndarray]]
@@ -53,7 +53,7 @@ def _write(kind: str, folder: Path) -> bytes:
     """The content of a whole file."""
     path = folder / f"whole.{kind}"
     if kind == "catalog recipe":
-        return CatalogRecipe.of(make("sketch")).pack()
+        return CatalogSettings.of(make("sketch")).pack()
     if kind in OWN:
         make(kind).save(path)
         return path.read_bytes()
@@ -102,7 +102,7 @@ def use(kind: str, path: Path) -> Any:  # what the file holds
         return sotdd.distance(str(path), sotdd.open_dataset(path), n_projections=4)
     if kind == "catalog recipe":
         one = make("sketch")
-        CatalogRecipe.unpack(path.read_bytes()).entry_vector(one)
+        CatalogSettings.unpack(path.read_bytes()).entry_vector(one)
         return one
     if kind.startswith("drift reference"):
         reference = sotdd.DriftReference.load(path)

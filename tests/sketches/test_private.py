@@ -11,8 +11,16 @@ from scipy import stats
 
 import sotdd
 from sketches.cases import labelled
-from sotdd.sketches.noise import Noise, estimate_masses, find_mass_quantiles, load_opendp, unit_scale
-from sotdd.sketches.private import STEP, ExactCounts, release_terms
+from sotdd.sketches.private import (
+    STEP,
+    ExactCounts,
+    Noise,
+    estimate_masses,
+    find_mass_quantiles,
+    load_opendp,
+    release_terms,
+    unit_scale,
+)
 from sotdd.sketches.quantiles import Levels
 
 pytest.importorskip("opendp")
@@ -122,7 +130,7 @@ def test_a_batch_that_fails_half_way_spoils_the_builder(rng, projections, monkey
     """Its rows would count twice once it is added again, and twice is more than the bound."""
     builder = counting(projections, labelled(rng, 50))
 
-    def fails(points, batch):
+    def fails(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(builder._counts, "_count", fails)

@@ -6,9 +6,8 @@ class has histograms of its own, which are shifted and put together at the end.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, Self
@@ -31,18 +30,10 @@ from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.maps import BLOCK, Block
 from sotdd.projections.projections import Projections
 from sotdd.sketches.codec import pack, pack_labels, pack_remarks, unpack
-from sotdd.sketches.quantiles import (
-    CLASS_BYTES,
-    MOST_QUANTILES,
-    QUANTILES,
-    Levels,
-    check_quantiles,
-    find_quantiles,
-    fit_classes,
-)
+from sotdd.sketches.quantiles import CLASS_BYTES, QUANTILES, Levels, check_quantiles, find_quantiles, fit_classes
 from sotdd.sketches.saved_projections import SavedProjections, check_projections, read_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sums import Doubles, Sums, cut_blocks, draw_weights, project_batch
+from sotdd.sketches.sums import Doubles, Sums, draw_weights
 from sotdd.sketches.uncertainty import find_stream_halves
 
 
@@ -151,14 +142,10 @@ class SketchBuilder:
 
     def add_opened(self, batch: LabelledData) -> None:
         """Add a batch whose columns are in the order of the projections."""
-        before = self.n_points
-        with self._adding(dict(zip(batch.classes, batch.counts.tolist(), strict=True))):
+        with self._adding(batch.classes):
             self.by_position |= meets_by_position(batch, self.projections.columns)
             self.remarks = join_remarks(self.remarks, find_unlabelled(batch))
-            self.sums.add_points(batch)
-            for points, some, start in project_batch(batch, self.projections):
-                add = partial(self.sums.add, batch=some, before=before + start)
-                points.engine.workers.each(add, cut_blocks(points))
+            self.sums.add_batch(batch)
 
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder through the same projections."""
@@ -166,7 +153,7 @@ class SketchBuilder:
             raise SotddError(f"is {describe(other)}: expected a SketchBuilder.", setting="other")
         SavedProjections.of(self.projections).refuse_other(SavedProjections.of(other.projections), "the parts to merge")
         other.refuse_half_added()
-        with self._adding(dict(other.sums.counts)):  # which may be this one's own
+        with self._adding(other.sums.counts):
             self.by_position |= other.by_position
             self.remarks = join_remarks(self.remarks, other.remarks)
             self.sums.merge(other.sums)
@@ -178,11 +165,15 @@ class SketchBuilder:
             raise SotddError("an error interrupted a batch while it was added: start again with a new builder.")
 
     @contextmanager
-    def _adding(self, counts: Mapping[Hashable, int]) -> Iterator[None]:
-        """Make room for this many more points of each class, or refuse before anything is changed."""
+    def _adding(self, classes: Iterable[Hashable]) -> Iterator[None]:
+        """Refuse points of some classes before anything is changed, or note that it is not done half way."""
         self.refuse_half_added()
-        labels = [*self.sums.counts, *counts]
-        _refuse_mixed(labels)
+        labels = [*self.sums.counts, *classes]
+        texts, others = ([label for label in labels if isinstance(label, str) is kind] for kind in (True, False))
+        if texts and others:  # one class would count as two
+            raise SotddError(
+                f"labels are text in one batch ({texts[0]!r}) and not in another ({others[0]!r}): use one type for all."
+            )
         n_classes, n_projections = len(set(labels)), self.projections.n_projections
         if not fit_classes(n_classes, n_projections):
             raise SotddError(
@@ -190,7 +181,6 @@ class SketchBuilder:
                 f"take more than {CLASS_BYTES >> 20} MB: use fewer projections, or sotdd.sketch on the whole dataset."
             )
         self._half_added = True
-        self.sums.expect(counts)
         yield
         self._half_added = False
 
@@ -242,17 +232,6 @@ def adds_up(projections: Projections) -> bool:
     return projections.draw(0, BLOCK).terms.additive
 
 
-def _refuse_mixed(labels: Sequence[Hashable]) -> None:
-    """Refuse labels that are text in one batch and numbers in another: one class would count as two."""
-    kinds = {isinstance(label, str) for label in labels}
-    if len(kinds) > 1:
-        text = next(label for label in labels if isinstance(label, str))
-        other = next(label for label in labels if not isinstance(label, str))
-        raise SotddError(
-            f"labels are text in one batch ({text!r}) and not in another ({other!r}): use one type for all."
-        )
-
-
 def pack_builder(builder: SketchBuilder) -> bytes:
     """The content of a file: what its projections need, the classes and their counts, and the totals of `Sums`."""
     builder.refuse_half_added()
@@ -271,7 +250,7 @@ def pack_builder(builder: SketchBuilder) -> bytes:
 def unpack_builder(content: bytes, path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
     """A builder from the content of a file; messages call it by its path."""
     reader = unpack("sketch builder", content, path)
-    drawn, count = read_projections(reader, projections), reader.count("n_quantiles", most=MOST_QUANTILES)
+    drawn, count = read_projections(reader, projections), reader.count("n_quantiles")
     builder = SketchBuilder(drawn, n_quantiles=count)
     classes, counts = reader.labels(), reader.get("counts", list)
     whole = all(type(count) is int and count > 0 for count in counts) and sum(counts) < 2**62

@@ -1,14 +1,13 @@
-"""Sketches that may be shown to others: counts with noise, at a stated ε and δ.
-
-**What is promised.** Two datasets are neighbours where one has a row more than the other. What a builder releases is
-(ε, δ)-differentially private: of neighbours, no set of results is more than exp(ε) times as likely with one as with the
-other, but for δ.
+"""Sketches that may be shown to others: counts with noise, at a stated ε and δ; docs/privacy.md says what that means.
 
 **Every bound holds for any row whatever**: rows are bounded here, not trusted. Projected values beyond five spreads
 count in the outermost bins. The label polynomials of a row, each divided by its root mean square over a normal law, are
 brought back together to a known length, block by block, and rounded to whole steps towards zero.
 
-`sotdd.sketches.noise` says how much noise is added to what.
+**The noise is OpenDP's**, on vectors of whole numbers throughout. A row changes each of the three things that are
+released by no more than a known length, the root of the sum of squares. The noise follows the discrete normal law,
+whose costs add up as ρ of zero-concentrated privacy, also where a later release depends on earlier noisy ones; OpenDP
+says which ρ an ε and a δ allow. What is made of noisy numbers costs no further privacy.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache
 from itertools import pairwise
-from typing import Self
+from types import ModuleType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.errors import SotddError, check_positive, describe
+from sotdd.basics.errors import SotddError, as_number, check_positive, describe, require
 from sotdd.basics.remarks import Remark
 from sotdd.basics.resources import check_fits
 from sotdd.basics.text import say_count
@@ -34,13 +34,11 @@ from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.labels import CUT, LabelTerms
 from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import adds_up, check_name, open_batch
-from sotdd.sketches.noise import Noise, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
-from sotdd.sketches.quantiles import QUANTILES, check_quantiles
+from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.saved_projections import SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sums import cut_blocks, draw_weights, project_batch
+from sotdd.sketches.sums import Doubles, draw_weights, project_batch
 
-Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 # Projected values count as at most this far from zero, in spreads of scaled data.
@@ -57,6 +55,12 @@ _LABELS, _LONGEST_LABELS = 6.0, 1e4
 _BINS, _MOST_CLASSES = 32, 100_000
 # Rows whose projections all have means below this share of their spread are the ones that the scaler was fitted on.
 _CENTRED = 1e-5
+# How much of the budget each release gets. Sizes of classes are single numbers, and need the least.
+SHARES = {"sizes": 0.04, "sums": 0.48, "bins": 0.48}
+_SMALLEST_EPSILON, _LARGEST_EPSILON, _SMALLEST_DELTA = 1e-6, 100.0, 1e-12
+# Points begin where a running sum rises by more than this many standard deviations of the noise on all bins together.
+# Lower, and noise is taken for points far from all others; higher, and tails are cut off, which costs less.
+_BEYOND_NOISE = 0.9
 
 
 class PrivateBuilder:
@@ -88,13 +92,7 @@ class PrivateBuilder:
     ((0, 1), True)
     """
 
-    def __init__(
-        self,
-        projections: Projections,
-        *,
-        classes: Sequence[Hashable],
-        max_label: float = _LABELS,
-    ) -> None:
+    def __init__(self, projections: Projections, *, classes: Sequence[Hashable], max_label: float = _LABELS) -> None:
         projections = check_projections(projections)
         if not adds_up(projections):
             raise SotddError(
@@ -153,15 +151,15 @@ class PrivateBuilder:
         levels, noise, counts = check_quantiles(n_quantiles), Noise(epsilon, delta), self._exact()
         counts.refuse_own_projections()
         self._counts = None
-        sizes, terms, variances = release_terms(counts, noise)
+        sizes, terms, errors = release_terms(counts, noise)
         edges = counts.edges(terms)
         noisy, variance = noise.add("bins", counts.place(terms, edges), counts.lengths()["bins"])
-        shares, sizes = _estimate_shares(sizes), np.maximum(sizes, 0)
+        sizes = np.maximum(sizes, 0)
         sizes[0] += 0 if sizes.any() else 1
         masses = estimate_masses(noisy, variance, float(sizes.sum()))
         weights = draw_weights(self.projections)
         by_bins = estimate_shift(masses, variance, edges, levels, weights)
-        off = math.hypot(by_bins, math.sqrt(np.mean(weights * (variances @ shares))))
+        off = math.hypot(by_bins, math.sqrt(np.mean(weights * errors)))
         return Sketch(
             name,
             SavedProjections.of(self.projections),
@@ -208,20 +206,20 @@ class ExactCounts:
         if projections.scaler is None:
             raise SotddError("these projections do not scale features, so no row is bounded: fit them with a scale.")
         self.projections: Projections = projections
-        self.classes: tuple[Hashable, ...] = tuple(classes)
         self.max_label: float = check_positive(max_label, "max_label")
         if self.max_label > _LONGEST_LABELS:
             raise SotddError(f"is {describe(max_label)}: expected at most {_LONGEST_LABELS:g}.", setting="max_label")
-        shape = len(self.classes), projections.n_projections
+        shape = len(classes), projections.n_projections
         what = f"counts of {say_count(shape[0], 'class', 'classes')} × {say_count(shape[1], 'projection')}"
         check_fits(8 * FINE * shape[0] * shape[1], what, "n_projections", shape[1])
-        self.spreads: Doubles = _measure_spreads(projections)
+        self._blocks = [block.terms for _, block in projections.blocks()]
+        self.spreads: Doubles = _measure_spreads(self._blocks)
         self.sizes: Whole = np.zeros(shape[0], np.int64)
         self.sums: Whole = np.zeros(shape, np.int64)
         self.fine: Whole = np.zeros((*shape, FINE), np.int64)
         self._totals, self._squares = np.zeros(shape[1]), np.zeros(shape[1])
-        self._weights: Doubles = np.concatenate([terms.weights for terms in _draw_terms(projections)])
-        self._number = {label: number for number, label in enumerate(self.classes)}
+        self._weights: Doubles = np.concatenate([terms.weights for terms in self._blocks])
+        self._number = {label: number for number, label in enumerate(classes)}
 
     def lengths(self) -> dict[str, float]:
         """By how much one row more or less can change each thing that is released: the root of the sum of squares."""
@@ -232,8 +230,7 @@ class ExactCounts:
         """Count a batch whose classes are all known."""
         for label, count in zip(batch.classes, batch.counts.tolist(), strict=True):
             self.sizes[self._number[label]] += count
-        for points, some, _ in project_batch(batch, self.projections):
-            points.engine.workers.each(partial(self._count, batch=some), cut_blocks(points))
+        project_batch(batch, self.projections, lambda some, _, points: self._count(points, some))
 
     def refuse_own_projections(self) -> None:
         """Refuse projections that these very rows are the centre of: scale and tilt would tell of them without noise.
@@ -242,11 +239,18 @@ class ExactCounts:
         """
         n_points = max(1, int(self.sizes.sum()))
         centred = np.abs(self._totals) / n_points < _CENTRED * np.sqrt(self._squares / n_points)
-        if n_points > 1 and self.projections.scaler is not None and centred.all():
+        if n_points > 1 and centred.all():
             raise SotddError(
                 "the projections were fitted on the rows that are to be protected, and would tell of them: fit them on "
                 "public data."
             )
+
+    def find_ranges(self) -> tuple[Doubles, Doubles]:
+        """(L, 1) the lowest and the highest mean that a label polynomial can have."""
+        places = np.linspace(-1, 1, 257)
+        reached = [np.tile(places * min(terms.limit, REACH), (len(terms.weights), 1)) for terms in self._blocks]
+        values = np.concatenate([_evaluate(*one) for one in zip(self._blocks, reached, strict=True)])
+        return values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
 
     def edges(self, terms: Doubles) -> Doubles:
         """(L, H + 1) bins that cover all that points can be projected to, with label terms (L, C)."""
@@ -266,7 +270,7 @@ class ExactCounts:
         middles = ((np.arange(FINE) + 0.5) / FINE * 2 - 1) * REACH
         for line, (weight, low, high) in enumerate(zip(self._weights, edges[:, 0], edges[:, -1], strict=True)):
             width = max(high - low, 1e-300)
-            for number in range(len(self.classes)):
+            for number in range(len(self.sizes)):
                 at = np.floor((weight * middles + terms[line, number] - low) / width * n_bins)
                 bins = np.clip(at, 0, n_bins - 1).astype(np.int64)
                 np.add.at(out[line], bins, self.fine[number, line])
@@ -291,33 +295,25 @@ class ExactCounts:
             self.fine[number, part] += found.reshape(len(at), FINE)
 
 
-def _draw_terms(projections: Projections) -> list[LabelTerms]:
-    """The label terms of every block."""
-    return [block.terms for _, block in projections.blocks()]
+def _evaluate(terms: LabelTerms, rows: Doubles) -> Doubles:
+    """What label terms are means of (B, m), of projected values (B, m), which are cut first."""
+    return terms.point_terms(np.clip(rows, -REACH, REACH))
 
 
-def _measure_spreads(projections: Projections) -> Doubles:
+def _measure_spreads(blocks: Sequence[LabelTerms]) -> Doubles:
     """(L,) the root mean square of each label polynomial over a normal law: what its sums are counted in units of.
 
     The law has the spread of scaled data; no data are seen.
     """
     places = np.linspace(-6, 6, 481)
     density = np.exp(-(places**2) / 2)
-    blocks = []
-    for terms in _draw_terms(projections):
-        values = _evaluate(terms, np.broadcast_to(places, (len(terms.weights), places.size)))
-        blocks.append(np.sqrt(values**2 @ density / density.sum()))
-    whole = np.concatenate(blocks)
-    return np.where(whole > 0, whole, 1.0)
-
-
-def _evaluate(terms: LabelTerms, rows: Doubles) -> Doubles:
-    """What label terms are means of (B, m), of projected values (B, m), which are cut first."""
-    return terms.point_terms(np.clip(rows, -REACH, REACH))
+    values = np.concatenate([_evaluate(terms, np.tile(places, (len(terms.weights), 1))) for terms in blocks])
+    spreads = np.sqrt(values**2 @ density / density.sum())
+    return np.where(spreads > 0, spreads, 1.0)
 
 
 def release_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Doubles]:
-    """Noisy sizes of classes (C,), label terms (L, C) made of noisy sums, and the mean square errors of these (L, C).
+    """Noisy sizes of classes (C,), label terms (L, C) of noisy sums, and their mean square errors (L,) over points.
 
     Terms are drawn towards that of all points as far as they may be noise. That is empirical Bayes: classes vary, and
     noise does by a known amount.
@@ -325,26 +321,130 @@ def release_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Do
     lengths, unit = counts.lengths(), STEP * counts.spreads
     found, size_variance = noise.add("sizes", counts.sizes, lengths["sizes"])
     steps, step_variance = noise.add("sums", counts.sums, lengths["sums"])
-    sums, sizes = steps * unit, np.maximum(found, 1.0)
-    low, high = (ends[:, None] for ends in _find_ranges(counts.projections))  # (L, 1)
+    sums, sizes, held = steps * unit, np.maximum(found, 1.0), np.maximum(found, 0)
+    shares = held / held.sum() if held.any() else np.full(len(held), 1 / len(held))  # of points, about
+    low, high = counts.find_ranges()
     raw = (sums / sizes[:, None]).T  # (L, C)
-    centre = np.clip(sums.sum(axis=0)[:, None] / max(1, np.maximum(found, 0).sum()), low, high)
+    centre = np.clip(sums.sum(axis=0)[:, None] / max(1, held.sum()), low, high)
     variances = ((step_variance * unit**2)[:, None] + centre**2 * size_variance) / sizes**2
-    between = np.maximum(((raw - centre) ** 2 - variances) @ _estimate_shares(found), 0.0)[:, None]
+    between = np.maximum(((raw - centre) ** 2 - variances) @ shares, 0.0)[:, None]
     drawn = np.divide(between, between + variances, out=np.zeros(variances.shape), where=between + variances > 0)
-    return found, np.clip(centre + drawn * (raw - centre), low, high), drawn * variances
+    return found, np.clip(centre + drawn * (raw - centre), low, high), (drawn * variances) @ shares
 
 
-def _estimate_shares(sizes: Whole) -> Doubles:
-    """(C,) the share of points that each class has, about."""
-    held = np.maximum(sizes, 0)
-    return held / held.sum() if held.any() else np.full(len(sizes), 1 / len(sizes))
+# ------------------------------------------------------------------ noise
 
 
-def _find_ranges(projections: Projections) -> tuple[Doubles, Doubles]:
-    """(L,) the lowest and the highest mean that a label polynomial can have."""
-    places = np.linspace(-1, 1, 257)
-    blocks = [_evaluate(terms, np.tile(places * min(terms.limit, REACH), (len(terms.weights), 1)))
-              for terms in _draw_terms(projections)]  # fmt: skip
-    values = np.concatenate(blocks)
-    return values.min(axis=1), values.max(axis=1)
+class Noise:
+    """Noise of a budget, from OpenDP and the random numbers of the operating system."""
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        self.epsilon: float = check_positive(epsilon, "epsilon", "a positive number, such as 1")
+        if not _SMALLEST_EPSILON <= self.epsilon <= _LARGEST_EPSILON:
+            limits = f"{_SMALLEST_EPSILON:g} to {_LARGEST_EPSILON:g}"
+            raise SotddError(f"is {describe(epsilon)}: expected a number from {limits}.", setting="epsilon")
+        number = as_number(delta)
+        if number is None or not _SMALLEST_DELTA <= number <= 0.1:
+            raise SotddError(
+                f"is {describe(delta)}: expected a number from {_SMALLEST_DELTA:g} to 0.1, far below one in as many "
+                "points as there are, such as 1e-6.",
+                setting="delta",
+            )
+        self.delta: float = number
+
+    def scale(self, name: str, length: float) -> float:
+        """The standard deviation of the noise on what a row changes by this length, for its share of the budget."""
+        return unit_scale(self.epsilon, self.delta) * length / math.sqrt(SHARES[name])
+
+    def mechanism(self, name: str, length: float) -> Any:  # noqa: ANN401  # OpenDP's Measurement
+        """What adds the noise; its ``map`` tells what it costs of ρ."""
+        dp = load_opendp()
+        numbers = dp.vector_domain(dp.atom_domain(T="i64"))
+        return dp.m.make_gaussian(numbers, dp.l2_distance(T="f64"), scale=self.scale(name, length))
+
+    def add(self, name: str, numbers: Whole, length: float) -> tuple[Whole, float]:
+        """Noisy numbers, and the variance of the noise."""
+        noisy = self.mechanism(name, length)(numbers.ravel().tolist())
+        return np.array(noisy, np.int64).reshape(numbers.shape), self.scale(name, length) ** 2
+
+
+@lru_cache(maxsize=64)
+def unit_scale(epsilon: float, delta: float) -> float:
+    """The least standard deviation of normal noise on one number of sensitivity 1 that keeps to a budget."""
+    dp = load_opendp()
+    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="f64")
+
+    def keeps(scale: float) -> bool:
+        curve = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=scale)).map(1.0)
+        return bool(curve.epsilon(delta) <= epsilon)
+
+    return float(dp.binary_search(keeps, bounds=(0.05, 1e9)))
+
+
+def load_opendp() -> ModuleType:
+    """OpenDP, with its mechanisms switched on, or an error that says how to install it."""
+    dp = require("opendp.prelude", "a private release", "'sotdd[private]'")
+    dp.enable_features("contrib")  # a switch for the whole process, without which OpenDP makes no mechanism
+    return dp
+
+
+def estimate_masses(noisy: NDArray[np.integer], variance: float, total: float) -> Doubles:
+    """Masses (L, H) that sum to ``total`` in every row, from counts (L, H) with noise of this variance.
+
+    Noise in empty bins would be mass far from all points, which transport pays for by its distance. So the bins before
+    the first and after the last that hold points beyond noise are emptied; the others are brought to the nearest counts
+    that are not negative and sum to the number of points.
+    """
+    masses = np.zeros(noisy.shape)
+    for row, out in zip(noisy.astype(np.float64), masses, strict=True):
+        first = _find_first_filled(row, variance)
+        last = len(row) - _find_first_filled(row[::-1], variance)
+        if first >= last:  # nothing stands out
+            first, last = 0, len(row)
+        out[first:last] = _project_onto_simplex(row[first:last], total)
+    return masses
+
+
+def find_mass_quantiles(masses: Doubles, edges: Doubles, levels: Levels) -> NDArray[np.float32]:
+    """Means (L, Q) over parts of probability, of masses (L, H) that lie evenly between edges (L, H + 1)."""
+    out = np.empty((len(masses), levels.count), np.float32)
+    for row, places, means in zip(masses, edges, out, strict=True):
+        cumulative = np.concatenate([[0.0], np.cumsum(row)]) / row.sum()
+        cumulative[-1] = 1.0
+        moments = np.concatenate([[0.0], np.cumsum(np.diff(cumulative) * (places[1:] + places[:-1]) / 2)])
+        at = np.clip(np.searchsorted(cumulative, levels.edges, side="right") - 1, 0, len(row) - 1)
+        share = cumulative[at + 1] - cumulative[at]
+        taken = np.clip(levels.edges - cumulative[at], 0.0, share)
+        within = np.divide(taken, share, out=np.zeros_like(taken), where=share > 0)
+        integral = moments[at] + taken * (places[at] + within * (places[at + 1] - places[at]) / 2)
+        means[:] = np.maximum.accumulate(np.diff(integral) / levels.shares)
+    return out
+
+
+def estimate_shift(masses: Doubles, variance: float, edges: Doubles, levels: Levels, weights: Doubles) -> float:
+    """How far noise of this variance carries masses from themselves, in W_2 over projections that count by weights.
+
+    They are noised once more and compared, which says about how far they are from what they were before their noise.
+    """
+    total = float(masses[0].sum())
+    again = np.rint(masses + np.sqrt(variance) * np.random.default_rng(0).standard_normal(masses.shape))
+    here = find_mass_quantiles(masses, edges, levels)
+    there = find_mass_quantiles(estimate_masses(again.astype(np.int64), variance, total), edges, levels)
+    return float(np.sqrt(np.mean(weights * ((there - here) ** 2.0 @ levels.shares))))
+
+
+def _find_first_filled(row: Doubles, variance: float) -> int:
+    """Where points begin: the first bin at which the running sum is farther above its lowest than noise carries it."""
+    sums = np.cumsum(row)
+    risen = sums - np.minimum.accumulate(np.concatenate([[0.0], sums[:-1]]))
+    found = np.flatnonzero(risen > _BEYOND_NOISE * np.sqrt(variance * len(row)))
+    return int(found[0]) if found.size else 0
+
+
+def _project_onto_simplex(row: Doubles, total: float) -> Doubles:
+    """The nearest numbers that are not negative and have this sum: all are lowered alike, and cut at zero."""
+    falling = np.sort(row)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(row) + 1)
+    kept = int(np.flatnonzero(falling > excess)[-1])
+    nearest: Doubles = np.maximum(row - excess[kept], 0.0)
+    return nearest

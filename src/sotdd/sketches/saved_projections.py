@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -110,7 +111,7 @@ class SavedProjections:
     @classmethod
     def read(cls, reader: Reader, projections: Projections | None = None) -> SavedProjections:
         """What a file says, through these projections if they are the same, else with those that it describes."""
-        fingerprint, scaler, tilt = reader.get("fingerprint", str), _read_scaler(reader), _read_tilt(reader)
+        fingerprint, (scaler, tilt) = reader.get("fingerprint", str), _read_learnt(reader)
         if projections is not None and projections.fingerprint == fingerprint:
             return cls.of(projections)
         return cls(reader.get("recipe", dict), fingerprint, scaler, tilt)
@@ -134,31 +135,24 @@ def read_projections(reader: Reader, projections: Projections | None) -> Project
     return SavedProjections.read(reader, projections).require_projections(quote(reader.name))
 
 
-def _read_scaler(reader: Reader) -> Scaler | None:
-    recipe = reader.within("recipe")
-    n_features = recipe.count("n_features")
-    columns = recipe.texts("columns") or None
+def _read_learnt(reader: Reader) -> tuple[Scaler | None, ImportanceSampled | None]:
+    """What was learnt from data: the scaler and the tilt."""
+    settings, scaler, tilt = reader.within("recipe"), None, None
+    n_features, columns = settings.count("n_features"), settings.texts("columns") or None
     if columns is not None and len(columns) != n_features:
         raise reader.refuse("its columns are not one for each feature")
-    if not reader.holds("centre"):
-        return None
-    shape = (n_features,)
-    scale = reader.array("scale", "f8", shape) if reader.holds("scale") else reader.number("scale")
+    if reader.holds("centre"):
+        centre, remarks = reader.array("centre", "f8", (n_features,)), reader.remarks("scale_remarks")
+        scale = reader.array("scale", "f8", (n_features,)) if reader.holds("scale") else reader.number("scale")
+        scaler = partial(
+            Scaler, centre, scale, columns, remarks, settings.within("scaler").get("kind", str) == "arcsinh"
+        )
+    if reader.holds("basis"):
+        basis = reader.array("basis", "f4", (None, n_features))
+        rotated = settings.within("directions").get("law", str) == TILTED_ROTATIONS
+        tilt = partial(ImportanceSampled, basis, reader.array("stretch", "f8", (len(basis),)), rotated)
     try:
-        arcsinh = recipe.within("scaler").get("kind", str) == "arcsinh"
-        return Scaler(reader.array("centre", "f8", shape), scale, columns, reader.remarks("scale_remarks"), arcsinh)
-    except SotddError as error:
-        raise reader.refuse(first_line(error)) from error
-
-
-def _read_tilt(reader: Reader) -> ImportanceSampled | None:
-    if not reader.holds("basis"):
-        return None
-    recipe = reader.within("recipe")
-    basis = reader.array("basis", "f4", (None, recipe.count("n_features")))
-    stretch = reader.array("stretch", "f8", (len(basis),))
-    try:
-        return ImportanceSampled(basis, stretch, recipe.within("directions").get("law", str) == TILTED_ROTATIONS)
+        return None if scaler is None else scaler(), None if tilt is None else tilt()
     except SotddError as error:
         raise reader.refuse(first_line(error)) from error
 

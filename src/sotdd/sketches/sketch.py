@@ -21,9 +21,9 @@ from sotdd.inputs.agreement import half_labelled_error
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Reader, pack, pack_remarks, unpack
-from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
+from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.saved_projections import MOST_FEATURES, SavedProjections
-from sotdd.sketches.uncertainty import Halves, Lost, bound_error, find_floor, measure_loss, see_alike
+from sotdd.sketches.uncertainty import Halves, Lost, bound_error, find_floor, measure_loss
 
 # A bound on the error of a distance beyond this share of its value gets a remark.
 _TOLERATED = 0.05
@@ -200,10 +200,8 @@ class Sketch:
             controls=controlled,
         )
         sized_halves = [(one.n_points, one.halves) for one in (self, other)]
-        floor = find_floor(sized_halves, order, result.n_points, result.value)
-        if floor is not None:
-            floor = see_alike(floor, per_projection * self.weights)
-            result = replace(result, noise=floor, sampling=floor)
+        floor = find_floor(sized_halves, order, result.n_points, result.value, per_projection * self.weights)
+        result = replace(result, noise=floor, sampling=floor)
         bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.weights)
         if bound is None:
             return result
@@ -216,11 +214,9 @@ class Sketch:
         """The same sketch with these quantiles, where it keeps all values."""
         if not self.exact:
             return self
-        places = place_points(self.n_quantiles)
-        means = levels.means(self.quantiles, places)
-        lost = self.lost
+        means, lost = levels.means(self.quantiles), self.lost
         if lost is not None:
-            now = measure_loss(self.quantiles, places, means, levels)
+            now = measure_loss(self.quantiles, means, levels)
             lost = np.column_stack([lost[:, :2] + now, lost[:, 2]])
         return replace(self, quantiles=means, exact=False, lost=lost)
 

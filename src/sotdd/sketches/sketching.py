@@ -19,14 +19,14 @@ from sotdd.compute.distance import Distance
 from sotdd.compute.engine import choose_engine
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import Resampling
-from sotdd.compute.slices import Slices, slice_datasets
+from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
-from sotdd.inputs.data import Dataset, LabelledData, cut_range
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import SketchBuilder, adds_up, check_name, open_batch
-from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, fit_classes, place_points
+from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, fit_classes
 from sotdd.sketches.saved_projections import SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.uncertainty import find_halves, measure_loss, plan_halves
@@ -104,59 +104,48 @@ def sketch_opened(
         parts = (slice(start, start + size) for start in range(0, data.n_points, size))
         batches = (replace(data, features=data.features[part], codes=data.codes[part]) for part in parts)
         return sketch_stream(batches, projections, n_quantiles=levels.count, name=data.name, progress=progress)
+    return _sketch_sorted(data, projections, levels, device, progress)
+
+
+def _sketch_sorted(
+    data: LabelledData, projections: Projections, levels: Levels | None, device: str, progress: Progress
+) -> Sketch:
+    """The sketch of points that are sorted; None, or levels for as many points, keep every value."""
     exact = levels is None or data.n_points <= levels.count
     kept = Levels(data.n_points, smooth=False) if levels is None or exact else levels
-    engine = choose_engine(device, [data], projections.n_projections)
+    count = projections.n_projections
+    quantiles, lost = np.empty((count, kept.count), np.float32), np.zeros((count, 3))
+    terms, weights = np.empty((count, len(data.classes)), np.float32), np.ones(count)
+    moments, halves = MomentAccumulator(projections), Resampling(plan_halves(data, projections))
+    engine = choose_engine(device, [data], count)
     with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
-        found, moments = _Functions(data, projections.n_projections, kept, exact), MomentAccumulator(projections)
-        halves = Resampling(plan_halves(data, projections))
         for slices in slice_datasets(
             [data], projections, active, class_moments=True, unsorted=halves.n_projections, report=report
         ):
-            found.add(slices)
             moments.add(slices)
             halves.add(slices)
+            here, (rows,) = slices.part, slices.rows
+            quantiles[here] = active.average_parts(rows, kept.edges)
+            terms[here], weights[here] = active.collect(slices.class_terms), slices.block.importance
+            if not exact:
+                # On the host: a walk along two functions is nothing for a device, and copies are faster than sorts.
+                lost[here, :2] = measure_loss(active.fetch_rows(rows), quantiles[here], kept, active.workers.each)
     by_position = meets_by_position(data, projections.columns)
+    remarks = [remark_position(data.name, projections.columns is not None)] if by_position else []
     return Sketch(
         data.name,
         SavedProjections.of(projections),
-        found.quantiles,
+        quantiles,
         exact,
         data.classes,
         data.counts,
-        found.terms,
-        found.weights,
-        found.lost,
-        (
-            *find_unlabelled(data),
-            *((remark_position(data.name, projections.columns is not None),) if by_position else ()),
-        ),
-        find_halves(halves, found.weights),
+        terms,
+        weights,
+        lost,
+        (*find_unlabelled(data), *remarks),
+        find_halves(halves, weights),
         next((found.narrow() for found in moments.result()), None),
     )
-
-
-class _Functions:
-    """Takes quantile functions, class terms and the weight of each projection."""
-
-    def __init__(self, data: LabelledData, count: int, levels: Levels, exact: bool) -> None:
-        self._levels, self._exact = levels, exact
-        self.quantiles = np.empty((count, levels.count), np.float32)
-        self.terms = np.empty((count, len(data.classes)), np.float32)
-        self.lost, self.weights = np.zeros((count, 3)), np.ones(count)
-
-    def add(self, slices: Slices) -> None:
-        """Take those of one chunk."""
-        here, (rows,), engine = slices.part, slices.rows, slices.engine
-        self.quantiles[here] = engine.average_parts(rows, self._levels.edges)
-        self.terms[here] = engine.collect(slices.class_terms)
-        self.weights[here] = slices.block.importance
-        if not self._exact:
-            # On the host: a walk along two functions is nothing for a device, and rows are copied faster than sorted.
-            host, means = engine.fetch_rows(rows), self.quantiles[here]
-            places, lines = place_points(host.shape[1]), cut_range(len(host), 1)
-            found = engine.workers.each(lambda k: measure_loss(host[k], places, means[k], self._levels), lines)
-            self.lost[here, :2] = np.concatenate(found)
 
 
 def sketch_stream(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
@@ -42,10 +42,12 @@ _TOGETHER = 16 * BLOCK
 # ------------------------------------------------------------------ projected points
 
 
-def project_batch(data: LabelledData, projections: Projections) -> Iterator[tuple[ProjectedPoints, LabelledData, int]]:
-    """Project the points of a batch, some at a time.
+def project_batch(
+    data: LabelledData, projections: Projections, add: Callable[[LabelledData, int, ProjectedPoints], None]
+) -> None:
+    """Project the points of a batch, some at a time, and add them one block of projections beside another.
 
-    Yields some projected points, grouped by class; the points and their classes; and how many come before these.
+    ``add`` takes some points and their classes; how many come before them; and the points projected, grouped by class.
     """
     size = max(1, min(_MOST_POINTS, _MOST_VALUES // data.n_features))
     with choose_engine("cpu", [], 1) as engine:
@@ -55,12 +57,9 @@ def project_batch(data: LabelledData, projections: Projections) -> Iterator[tupl
             some = replace(data, features=data.features[rows], classes=classes, codes=codes)
             order = some.group()
             for [points] in project_datasets([some], projections, engine):
-                yield points.take(order), some, rows.start
-
-
-def cut_blocks(points: ProjectedPoints) -> list[ProjectedPoints]:
-    """The points along one block of projections after another, for threads to take."""
-    return [points.along(part) for part in cut_range(len(points.weights), BLOCK)]
+                grouped = points.take(order)
+                blocks = [grouped.along(part) for part in cut_range(len(points.weights), BLOCK)]
+                engine.workers.each(partial(add, some, rows.start), blocks)
 
 
 def draw_weights(projections: Projections) -> Doubles:
@@ -138,7 +137,7 @@ class Sums:
             for name in [name for name in totals if name.split()[0] == part]:
                 del totals[name]
 
-    def expect(self, counts: Mapping[Hashable, int]) -> None:
+    def _expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for this many more points of each class, before any of them are added."""
         new = [label for label in counts if label not in self.by_class]
         for part, most in MOST_BYTES.items() if new else ():
@@ -153,7 +152,8 @@ class Sums:
                     total.expect(count)
 
     def merge(self, other: Sums) -> None:
-        """Add the totals of another; call `expect` with its counts first."""
+        """Add the totals of another, which may be this one itself."""
+        self._expect(dict(other.counts))
         for part in set(self.parts) - set(other.parts):
             self.drop(part)
         by_class = [(self.by_class[label], more) for label, more in other.by_class.items()]
@@ -163,8 +163,15 @@ class Sums:
 
     # -------------------------------------------------------------- what is added
 
-    def add_points(self, batch: LabelledData) -> None:
-        """Add the points of a batch, once for all projections."""
+    def add_batch(self, batch: LabelledData) -> None:
+        """Add the points of a batch."""
+        n_before = sum(self.counts.values())
+        self._expect(dict(zip(batch.classes, batch.counts.tolist(), strict=True)))
+        self._add_points(batch)
+        project_batch(batch, self.projections, lambda some, at, block: self._add_projected(some, n_before + at, block))
+
+    def _add_points(self, batch: LabelledData) -> None:
+        """Add what controls need of the points themselves."""
         from sotdd.compute.cpu_engine import scale_rows
         from sotdd.compute.kernels.rows import norm_sums
 
@@ -182,11 +189,8 @@ class Sums:
                     self.by_class[label]["controls totals"][part] += total
             self.whole["controls lengths"] += lengths
 
-    def add(self, points: ProjectedPoints, batch: LabelledData, before: int) -> None:
-        """Add projected points, grouped by the classes of a batch, which so many points of the stream came before.
-
-        Others along other projections are added at the same time.
-        """
+    def _add_projected(self, batch: LabelledData, n_before: int, points: ProjectedPoints) -> None:
+        """Add projected points, grouped by the classes of a batch, which so many points of the stream came before."""
         totals = [self.by_class[label] for label in batch.classes]
         if "controls powers" in self.each:
             self._add_powers(points, batch, totals)
@@ -196,7 +200,7 @@ class Sums:
         for total, column in zip(totals, sums.T, strict=True):
             total["terms sums"][points.part] += column
         if "groups terms" in self.each and points.part.start == 0:
-            self._add_groups(points, batch, totals, before)
+            self._add_groups(points, batch, totals, n_before)
         rows = points.fetch()
         for total, (begin, end) in zip(totals, pairwise(batch.offsets.tolist()), strict=True):
             line = total["values values"].count(points.part, rows, begin, end)
@@ -215,10 +219,10 @@ class Sums:
                 total["controls powers"][points.part] += sums[:, number]
 
     def _add_groups(
-        self, points: ProjectedPoints, batch: LabelledData, totals: Sequence[dict[str, Any]], before: int
+        self, points: ProjectedPoints, batch: LabelledData, totals: Sequence[dict[str, Any]], n_before: int
     ) -> None:
         """Deal points to groups, and count them."""
-        rng = generator(make_seed(self.projections), Stream.STREAM_GROUPS, before)
+        rng = generator(make_seed(self.projections), Stream.STREAM_GROUPS, n_before)
         drawn = np.asarray(rng.integers(GROUPS, size=batch.n_points))
         for total, (begin, end) in zip(totals, pairwise(batch.offsets.tolist()), strict=True):
             for group in range(GROUPS):

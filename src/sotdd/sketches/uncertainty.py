@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.compute.distance import NoiseFloor
-from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resampling, find_distances, make_seed
-from sotdd.inputs.data import LabelledData
+from sotdd.compute.resampling import HALVING_PROJECTIONS, Each, Plan, Resampling, find_distances, make_seed
+from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.maps import BLOCK, Block
 from sotdd.projections.projections import Projections
-from sotdd.sketches.quantiles import QUANTILES, Histograms, Levels, find_quantiles
+from sotdd.sketches.quantiles import QUANTILES, Histograms, Levels, find_quantiles, place_points
 from sotdd.sketches.sums import GROUP_BINS, GROUPS, Doubles, Sums
 
 Lost = NDArray[np.float64]  # (L, 3)
@@ -56,14 +56,18 @@ assert HALVING_PROJECTIONS == BLOCK  # points along the first block have all tha
 
 
 def measure_loss(
-    rows: NDArray[np.float32], places: NDArray[np.float64], means: NDArray[np.float32], levels: Levels
+    rows: NDArray[np.float32], means: NDArray[np.float32], levels: Levels, each: Each = map
 ) -> NDArray[np.float64]:
-    """What is lost once rows (L, n) are reduced to their means over these levels: the first two columns."""
+    """What is lost once sorted rows (L, n) are reduced to their means over these levels: the first two columns."""
     from sotdd.compute.kernels.quantiles import row_losses
 
-    now = np.empty((len(rows), 2))
-    row_losses(rows, places, means, levels.edges, levels.smooth, now)
-    return now
+    lost, places = np.empty((len(rows), 2)), place_points(rows.shape[1])
+
+    def measure(line: slice) -> None:
+        row_losses(rows[line], places, means[line], levels.edges, levels.smooth, lost[line])
+
+    list(each(measure, cut_range(len(rows), 1)))
+    return lost
 
 
 def bound_error(
@@ -133,29 +137,28 @@ def root_costs(costs: Sequence[Doubles], weights: NDArray[np.float64]) -> Halves
 
 
 def find_floor(
-    sized_halves: Sequence[tuple[int, Halves | None]], p: float, sizes: tuple[int, int], distance: float = 0.0
+    sized_halves: Sequence[tuple[int, Halves | None]],
+    p: float,
+    sizes: tuple[int, int],
+    distance: float = 0.0,
+    costs: Doubles | None = None,
 ) -> NoiseFloor | None:
     """What samples of these sizes give by chance, from the number of points and the halves of each sketch.
 
-    None where no sketch knows its halves, or they are not known for this p.
+    None where no sketch knows its halves, or they are not known for this p. With ``costs`` (L,), those of the distance
+    under all projections, it is in the unit of the distance: halves saw only the first projections. What these
+    exaggerate is the same for both as far as the distance is chance, and unknown beyond.
     """
     if p not in HALVING_ORDERS:
         return None
     row = HALVING_ORDERS.index(int(p))
     known = [(n, halves[row]) for n, halves in sized_halves if halves is not None]
-    return NoiseFloor.of_halves(known, sizes, p, distance)
-
-
-def see_alike(floor: NoiseFloor, costs: Doubles) -> NoiseFloor:
-    """A floor in the unit of its distance, of which all projections have these costs (L,), and halves saw the first.
-
-    What the first projections exaggerate is the same for both as far as the distance is chance, and unknown beyond.
-    """
-    plain = float(find_distances(costs[:HALVING_PROJECTIONS, None], floor.p)[0])
-    if not (plain > 0 and floor.distance > 0):
+    floor = NoiseFloor.of_halves(known, sizes, p, distance)
+    plain = 0.0 if costs is None else float(find_distances(costs[:HALVING_PROJECTIONS, None], p)[0])
+    if floor is None or not (plain > 0 and distance > 0):
         return floor
-    chance = min(1.0, floor.power / plain**floor.p)
-    return replace(floor, distances=floor.distances * (1 + chance * (floor.distance / plain - 1)))
+    chance = min(1.0, floor.power / plain**p)
+    return replace(floor, distances=floor.distances * (1 + chance * (distance / plain - 1)))
 
 
 def _average_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.float64]) -> float:
@@ -174,38 +177,36 @@ def find_stream_halves(sums: Sums) -> Halves | None:
 
     if "groups" not in sums.parts:
         return None
-    first = sums.projections.draw(0, BLOCK)
+    sizes = np.array([[one[f"groups {group}"].n_points for group in range(GROUPS)] for one in sums.by_class.values()])
     # Rows of a Hadamard matrix but the first, which does not halve; what one halves, the next halves again.
     halves = hadamard(GROUPS)[1:]
-    with Workers() as workers:
-        ways = [*halves, *(halves * (np.roll(halves, 1, axis=0) > 0))]
-        parts = workers.each(lambda signs: _compare_groups(sums, first, signs), ways)
-    if any(part is None for part in parts):
+    ways = np.concatenate([halves, halves * (np.roll(halves, 1, axis=0) > 0)])
+    if not all((sizes.sum(axis=0) @ (ways == side).T).all() for side in (1, -1)):
         return None
-    costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, 2 S, orders)
+    first = sums.projections.draw(0, BLOCK)
+    with Workers() as workers:
+        parts = workers.each(lambda signs: _compare_groups(sums, first, signs), ways)
+    costs = np.stack(parts, axis=1)  # (B, 2 S, orders)
     if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
         return None
     return root_costs(np.split(costs, 2, axis=1), first.importance)
 
 
-def _compare_groups(sums: Sums, first: Block, signs: NDArray[np.int64]) -> Doubles | None:
-    """W_p^p (B, orders) between the groups of either sign; None where one half has no points."""
+def _compare_groups(sums: Sums, first: Block, signs: NDArray[np.int64]) -> Doubles:
+    """W_p^p (B, orders) between the groups of either sign."""
     from sotdd.compute.kernels.quantiles import compare_functions
 
     levels = Levels(QUANTILES)
     one, other = (_join_groups(sums, first, np.flatnonzero(signs == side), levels) for side in (1, -1))
-    if one is None or other is None:
-        return None
     costs, within = np.empty((len(HALVING_ORDERS), len(first))), np.empty(len(first))
     for out, p in zip(costs, HALVING_ORDERS, strict=True):
         compare_functions(one, other, levels.edges, levels.smooth, float(p), out, within)
     return costs.T
 
 
-def _join_groups(sums: Sums, first: Block, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32] | None:
-    """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
-    classes: list[Histograms] = []
-    terms: list[Doubles] = []
+def _join_groups(sums: Sums, first: Block, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32]:
+    """Quantile functions (B, Q) of some groups together, with label terms of their own."""
+    classes, terms = [], []
     for totals in sums.by_class.values():
         whole = Histograms.empty(len(first), GROUP_BINS)
         for group in groups:
@@ -213,6 +214,4 @@ def _join_groups(sums: Sums, first: Block, groups: NDArray[np.intp], levels: Lev
         if whole.n_points:
             classes.append(whole)
             terms.append(totals["groups terms"][groups].sum(axis=0) / whole.n_points)
-    if not classes:
-        return None
     return find_quantiles(classes, slice(0, len(first)), first.terms.weights, np.stack(terms, axis=1), levels)[0]

@@ -23,7 +23,7 @@ def large(rng):
 
 
 def test_many_single_additions_are_tidied_and_stay_readable(tmp_path, large, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.catalog.catalog._PARTS", 8)
+    monkeypatch.setattr("sotdd.sketches.catalog._PARTS", 8)
     catalog = sotdd.Catalog(tmp_path / "catalog")
     sketches = list(large.values())
     for i in range(70):

@@ -8,7 +8,7 @@ import pytest
 import sotdd
 from sketches.catalog.cases import SMALL, labelled
 from sotdd.results import Ranking
-from sotdd.sketches.catalog.search import CatalogRecipe
+from sotdd.sketches.catalog_store import CatalogSettings
 
 pytest.importorskip("lancedb")
 
@@ -35,7 +35,7 @@ def test_inner_products_of_vectors_are_distances_less_noise(rng, query_knows):
     query, *others = made if query_knows else [replace(made[0], halves=None), *made[1:]]
     if query_knows:
         others[::3] = [replace(one, halves=None) for one in others[::3]]
-    recipe = CatalogRecipe.of(made[5])
+    recipe = CatalogSettings.of(made[5])
     squares = [np.sum((query.vector(n_quantiles=8) - one.vector(n_quantiles=8)).astype(float) ** 2) for one in others]
     distances = [query.distance(one, estimator="plain") for one in others]
     found = -np.array([recipe.entry_vector(one) for one in others], np.float64) @ recipe.query_vector(query)

@@ -23,17 +23,7 @@ from sotdd.compute.ranking import Ranking
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.projections import Projections
-from sotdd.sketches.catalog.search import CatalogRecipe
-from sotdd.sketches.catalog.store import (
-    ENTRY_COLUMNS,
-    OWN_COLUMNS,
-    Entry,
-    Row,
-    Store,
-    Table,
-    Value,
-    quote_text,
-)
+from sotdd.sketches.catalog_store import ENTRY_COLUMNS, OWN_COLUMNS, CatalogSettings, Entry, Row, Store, Table, Value
 from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch, pack_sketch, unpack_sketch
 from sotdd.sketches.sketching import Comparable, require_projections, sketch_opened
@@ -149,10 +139,9 @@ class Catalog:
         made = self._sketch_all({check_name(name): source for name, source in sketches.items()})
         if not made:
             return
-        first = CatalogRecipe.of(next(iter(made.values())))
-        recipe = CatalogRecipe.unpack(self._store.settle_recipe(first.pack()))
+        settings = self._read_settings(CatalogSettings.of(next(iter(made.values()))).pack())
         for one in made.values():
-            recipe.check(one)
+            settings.check(one)
         taken = set() if overwrite else self._find_names(made)
         if taken:
             raise self._taken(min(taken))
@@ -165,7 +154,7 @@ class Catalog:
                 "n_classes": len(one.classes),
                 "added": datetime.now(UTC),
                 "metadata": json.dumps(checked.get(name, {}), ensure_ascii=False, allow_nan=False),
-                "vector": recipe.entry_vector(one),
+                "vector": settings.entry_vector(one),
                 "sketch": pack_sketch(one),
             }
             for name, one in made.items()
@@ -194,12 +183,12 @@ class Catalog:
             An SQL condition on ``name``, ``n_points``, ``n_classes``, ``added`` and metadata, such as
             ``"source = 'web' AND n_points > 1000"``, which LanceDB reads. Only entries that meet it are searched.
         """
-        recipe = self._get_recipe()
+        settings = self._read_settings()
         count = min(check_count(k, "k"), max(1, len(self)))  # LanceDB counts in 64 bits
         query = source if isinstance(source, Sketch) else self.sketch(source)
-        recipe.check(query)
+        settings.check(query)
         # For ten entries thirty are compared, which hold 0.99 or more of the ten nearest of 20,000.
-        table, rows = self._select(where, recipe.query_vector(query), 4 * count + 20)
+        table, rows = self._select(where, settings.query_vector(query), 4 * count + 20)
         rows.sort(key=lambda row: row["name"])
         # Plain means over the projections, which are the same for all, as vectors have them.
         distances = {one.name: query.distance(one, estimator="plain") for one in self._read_sketches(table, rows)}
@@ -228,7 +217,7 @@ class Catalog:
 
     def remove(self, name: str) -> None:
         """Remove the entry of this name."""
-        condition = f"name = {quote_text(check_name(name))}"
+        condition = _match_names([check_name(name)])
         if name not in self or not self._store.change(lambda table: table.delete(condition).num_deleted_rows):
             raise self._missing(name)
         self._tidy_sometimes()
@@ -236,17 +225,17 @@ class Catalog:
     @property
     def recipe(self) -> Mapping[str, Any] | None:
         """The settings of its projections; None where nothing was added yet."""
-        return None if self._store.recipe() is None else self._get_recipe().through.settings
+        return None if self._store.recipe() is None else self._read_settings().through.settings
 
     @property
     def levels(self) -> Levels:
         """Where the quantile functions of its sketches are cut into parts."""
-        return Levels(self._get_recipe().n_quantiles)
+        return Levels(self._read_settings().n_quantiles)
 
     @property
     def projections(self) -> Projections:
         """The projections of every sketch in the catalog."""
-        return self._get_recipe().through.require_projections(f"catalog {quote(self.path)}")
+        return self._read_settings().through.require_projections(f"catalog {quote(self.path)}")
 
     def sketch(
         self,
@@ -298,11 +287,12 @@ class Catalog:
         """Path and size, for people."""
         return f"Catalog({quote(self.path)}: {say_count(len(self), 'entry', 'entries')})"
 
-    def _get_recipe(self) -> CatalogRecipe:
-        content = self._store.recipe()
+    def _read_settings(self, mine: bytes | None = None) -> CatalogSettings:
+        """The settings of the catalog; of a new one these, or an error."""
+        content = self._store.recipe(mine)
         if content is None:
             raise self._store.absent()
-        return CatalogRecipe.unpack(content)
+        return CatalogSettings.unpack(content)
 
     def _sketch_all(self, sources: Mapping[str, Comparable]) -> dict[str, Sketch]:
         """Sketches and data as sketches; in a new catalog through those of the first sketch, or fitted on all data."""
@@ -352,12 +342,12 @@ class Catalog:
 
     def _find_names(self, names: Iterable[str]) -> set[str]:
         """Those of these names that there are entries of."""
-        _, rows = self._select(f"name IN ({', '.join(map(quote_text, names))})")
+        _, rows = self._select(_match_names(names))
         return {row["name"] for row in rows}
 
     def _find_row(self, name: str) -> tuple[Table, list[Row]]:
         """The table, and the row of an entry in it."""
-        table, rows = self._select(f"name = {quote_text(check_name(name))}")
+        table, rows = self._select(_match_names([check_name(name)]))
         if not rows:
             raise self._missing(name)
         return table, rows
@@ -388,7 +378,7 @@ def check_metadata(metadata: object) -> dict[str, Value]:
     Examples
     --------
     >>> import numpy as np
-    >>> from sotdd.sketches.catalog.catalog import check_metadata
+    >>> from sotdd.sketches.catalog import check_metadata
     >>> check_metadata({"source": "web", "year": np.int64(2024), "clean": True})
     {'source': 'web', 'year': 2024, 'clean': True}
     """
@@ -403,7 +393,13 @@ def check_metadata(metadata: object) -> dict[str, Value]:
                 "at most 100 of them."
             )
         plain = value.item() if isinstance(value, np.generic) else value
-        if not _can_be_kept(plain):
+        if isinstance(plain, str):
+            fits = plain.encode(errors="replace").decode() == plain  # not half of a surrogate pair
+        elif isinstance(plain, float):
+            fits = math.isfinite(plain)
+        else:
+            fits = plain is None or (isinstance(plain, int) and abs(plain) <= _LARGEST)
+        if not fits:
             raise SotddError(
                 f"metadata {key!r} is {describe(value)}: expected text, a finite number up to 2^53, True, False or "
                 "None."
@@ -412,9 +408,7 @@ def check_metadata(metadata: object) -> dict[str, Value]:
     return values
 
 
-def _can_be_kept(value: object) -> bool:
-    if isinstance(value, str):
-        return value.encode(errors="replace").decode() == value  # not half of a surrogate pair
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or (isinstance(value, int) and abs(value) <= _LARGEST)
+def _match_names(names: Iterable[str]) -> str:
+    """The SQL condition that the name of an entry is one of these."""
+    texts = ("'" + name.replace("'", "''") + "'" for name in names)
+    return f"name IN ({', '.join(texts)})"

@@ -1,1 +1,0 @@
-"""Named sketches on disk, searched for the datasets most like another."""

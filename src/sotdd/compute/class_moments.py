@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,13 @@ class ClassMoments:
     direction_moments: Doubles | None
     point_moments: PointMoments | None
 
+    @classmethod
+    def of(cls, projections: Projections, gaussian: Doubles, directions: Doubles, norms: Doubles) -> ClassMoments:
+        """What these projections have use for, from moments and point norms as `Slices` has them."""
+        labels, uniform = find_controlled(projections)
+        points = PointMoments.of(norms, projections.n_features) if uniform else None
+        return cls(gaussian if labels else None, directions if uniform else None, points)
+
     def narrow(self) -> ClassMoments:
         """The same as a file keeps it, in half the digits; what is not finite controls nothing, and is left out."""
         gaussian, directions, points = self.gaussian_moments, self.direction_moments, self.point_moments
@@ -136,27 +143,23 @@ class ClassMoments:
         return ClassMoments(gaussian, directions, replace(points, mean=mean))
 
 
-class Controlled(NamedTuple):
-    """What the laws of projections allow to control."""
+def find_controlled(projections: Projections) -> tuple[bool, bool]:
+    """What can be controlled of distances along these projections: the label law, and directions.
 
-    labels: bool  # the label law can be sampled again, and its terms follow from class moments
-    directions: bool  # directions are uniform, if by their weights, so that moments have known means over them
-
-
-def find_controlled(projections: Projections) -> Controlled:
-    """What can be controlled of distances along these projections."""
+    The label law where it can be sampled again, and its terms follow from class moments; directions where they are
+    uniform, if by their weights, so that moments have known means over them.
+    """
     if not projections.is_sampled:
-        return Controlled(labels=False, directions=False)
+        return False, False
     # Terms along directions of their own do not follow from moments of features.
-    labels = projections.n_directions == 1 and projections.draw(0, 1).terms.polynomial
-    return Controlled(labels, projections.uniform)
+    return projections.n_directions == 1 and projections.draw(0, 1).terms.polynomial, projections.uniform
 
 
 class MomentAccumulator:
     """Gathers the class moments of datasets, as far as the laws of the projections have use for them."""
 
     def __init__(self, projections: Projections) -> None:
-        self._controlled, self._dimensions = find_controlled(projections), projections.n_features
+        self._projections = projections
         self._slices: list[tuple[Sequence[Values], Sequence[Values]]] = []
         self._norms: Sequence[Values] = ()
 
@@ -169,13 +172,9 @@ class MomentAccumulator:
     def result(self) -> list[ClassMoments]:
         """The class moments of each dataset; none where nothing can be controlled."""
         found = []
-        for number, norms in enumerate(self._norms if any(self._controlled) else ()):
-            gaussian, directions = ([chunk[which][number] for chunk in self._slices] for which in (0, 1))
-            moments = ClassMoments(self._collect(gaussian) if self._controlled.labels else None, None, None)
-            if self._controlled.directions:
-                points = PointMoments.of(self._collect([norms]), self._dimensions)
-                moments = replace(moments, direction_moments=self._collect(directions), point_moments=points)
-            found.append(moments)
+        for number, norms in enumerate(self._norms):
+            gaussian, directions = (self._collect([chunk[which][number] for chunk in self._slices]) for which in (0, 1))
+            found.append(ClassMoments.of(self._projections, gaussian, directions, self._collect([norms])))
         return found
 
 

@@ -193,9 +193,8 @@ def slice_datasets(
         Is told how many projections are done, and how many there are.
     """
     n_label_samples = None
-    if class_moments:
-        controlled = find_controlled(projections)
-        n_label_samples = LABEL_SAMPLES if controlled.labels else 0 if controlled.directions else None
+    if class_moments and any(controlled := find_controlled(projections)):
+        n_label_samples = LABEL_SAMPLES if controlled[0] else 0
     loaded = engine.load(datasets, projections, n_label_samples=n_label_samples, by_class=by_class)
     for part, block, projected in _project(loaded):
         # The order of points is lost below.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.resources import Stream, Workers, generator
-from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, PointMoments, combine_classes, find_controlled
+from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, combine_classes, find_controlled
 from sotdd.compute.engine import Sampler, choose_engine, refuse_bad_terms
 from sotdd.compute.resampling import make_seed
 from sotdd.compute.slices import ProjectedPoints, project_datasets
@@ -102,10 +102,10 @@ class Sums:
     def __init__(self, projections: Projections) -> None:
         self.projections = projections
         n_rows, n_first = projections.n_projections, min(BLOCK, projections.n_projections)
-        controlled = find_controlled(projections)
+        labels, directions = find_controlled(projections)
         self.each: dict[str, Callable[[], Total]] = {
             "controls powers": partial(np.zeros, (n_rows, ORDERS + 1)),
-            "controls totals": partial(np.zeros, projections.n_features if controlled.directions else 0),
+            "controls totals": partial(np.zeros, projections.n_features if directions else 0),
             "terms sums": partial(np.zeros, n_rows),
             **{f"groups {group}": partial(Histograms.empty, n_first, GROUP_BINS) for group in range(GROUPS)},
             "groups terms": partial(np.zeros, (GROUPS, n_first)),
@@ -114,7 +114,7 @@ class Sums:
         self.counts: dict[Hashable, int] = {}
         self.by_class: dict[Hashable, dict[str, Any]] = {}  # Total, whose kind goes with its name
         self.whole: dict[str, Doubles] = {"controls even": np.zeros((n_rows, 3)), "controls lengths": np.zeros(3)}
-        if not any(controlled):
+        if not (labels or directions):
             self.drop("controls")
 
     @property
@@ -175,7 +175,7 @@ class Sums:
         from sotdd.compute.cpu_engine import scale_rows
         from sotdd.compute.kernels.rows import norm_sums
 
-        if "controls lengths" not in self.whole or not find_controlled(self.projections).directions:
+        if "controls lengths" not in self.whole or not find_controlled(self.projections)[1]:
             return
         lengths = np.zeros(3)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
@@ -245,10 +245,8 @@ class Sums:
             sampled = Sampler(workers, self.projections, LABEL_SAMPLES if labels else 0).follow(parts, ahead=2)
             found = [self._combine(*one) for one in zip(parts, sampled, strict=True)]
             gaussian, along = (np.concatenate(chunks) for chunks in zip(*found, strict=True))
-            moments = ClassMoments(gaussian if labels else None, None, None)
-            if directions:
-                points = PointMoments.of(self._find_norms(), self.projections.n_features)
-                moments = replace(moments, direction_moments=along, point_moments=points)
+            norms = self._find_norms() if directions else np.zeros(0)
+            moments = ClassMoments.of(self.projections, gaussian, along, norms)
         return moments.narrow()
 
     def _combine(self, part: slice, block: Block) -> tuple[Doubles, Doubles]:

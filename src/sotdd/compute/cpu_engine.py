@@ -7,7 +7,7 @@ ever held beyond one chunk, and any number of cores finds work.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import Workers, empty_lines
 from sotdd.compute.class_moments import combine_classes
-from sotdd.compute.engine import Engine, LoadedData, Sampler, refuse_bad_terms
+from sotdd.compute.engine import Engine, LoadedData, refuse_bad_terms
 from sotdd.compute.kernels import couplings
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.quantiles import part_means
@@ -63,6 +63,108 @@ _BLOCK_VALUES, _FEWEST_ROWS = 1 << 18, 8
 _SIDE_VALUES = 1 << 23
 
 
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """A dataset with what every chunk needs to know of it."""
+
+    data: LabelledData
+    order: NDArray[np.int64]  # (n,) the points class by class
+    edges: NDArray[np.int64]  # where what is sorted on its own begins and ends: all points, or each class
+    rows: Rows  # (1 or 2, chunk, n) the chunk's projections of it, by each of the directions of a block
+    moments: bool  # whether those of classes are taken
+    twin: int | None  # an earlier dataset with the same features, if there is one
+
+
+class CpuData(LoadedData):
+    """Datasets, and a place for a chunk of their projections, which the next chunk overwrites."""
+
+    def prepare(self) -> list[slice]:
+        """Make room for a chunk of projections of all datasets."""
+        self._workers, self._norms = self._engine.workers, list[Doubles]()
+        self._tile, self._chunk = _fit_chunk(self._datasets, self._projections, self._engine.chunk)
+        self._layouts = self._lay_out()
+        return cut_range(self._projections.n_projections, self._chunk)
+
+    def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Rows, Rows]]]]:
+        """Fill the rows of every dataset with projections by all directions, in the order of its points.
+
+        With the first chunk, points are summed up as they go by.
+        """
+        rows = [layout.rows[:, : len(block)] for layout in self._layouts]
+        summed = [layout.moments and not self._norms for layout in self._layouts]
+        shares = [
+            (number, blocks)
+            for number, layout in enumerate(self._layouts)
+            if layout.twin is None or summed[number]
+            for blocks in _share_points(layout.data, summed[number])
+        ]
+
+        def work(share: tuple[int, list[slice]]) -> tuple[int, Doubles, Doubles]:
+            """Project some points, and return sums of |x|², |x|⁴ and |x|⁶ (3,) and of the points of each class."""
+            number, blocks = share
+            data, is_new = self._layouts[number].data, self._layouts[number].twin is None
+            spare = np.empty((blocks[0].stop - blocks[0].start, data.n_features), np.float32)
+            norms, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features) if summed[number] else 0)
+            for some in blocks:
+                points = scale_rows(data.rows(some), self._projections.scaler, data.name, spare)
+                with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
+                    for drawn, out in zip(block.directions, rows[number], strict=True) if is_new else ():
+                        drawn.project(points, out, some.start, self._tile)
+                    if summed[number]:
+                        kernels.norm_sums(points, data.codes[some], norms, np.uint64(0), by_class)
+            return number, norms, by_class
+
+        made = [one for one in self._workers.each(work, shares) if summed[one[0]]]
+        if made:
+            own = groupby(made, key=itemgetter(0))
+            self._norms = [_average_points(self._layouts[number].data, list(found)) for number, found in own]
+        for layout, filled in zip(self._layouts, rows, strict=True):
+            if layout.twin is not None:
+                filled[...] = rows[layout.twin]
+        sides = [list(filled) for filled in rows]  # one view, or two
+        yield block, [(side[0], side[-1]) for side in sides]
+
+    def sort(self, part: slice, block: Block, projected: list[tuple[Rows, Rows]]) -> Slices:
+        """Turn feature projections of every dataset into sorted data point projections, in place."""
+        layouts, count = self._layouts, len(block)
+        values = _size_item(count * sum(layout.data.n_points for layout in layouts), _ITEM_VALUES, self._workers)
+        items = [
+            (number, some)
+            for number, layout in enumerate(layouts)
+            for some in cut_rows(count, layout.data.n_points, min(values, _MOST_VALUES))
+        ]
+
+        def finish(item: tuple[int, slice]) -> tuple[int, list[Doubles]]:
+            number, some = item
+            rows, label_rows = (own[some] for own in projected[number])
+            terms, start = block.terms.part(some), part.start + some.start
+            return number, _finish(layouts[number], rows, label_rows, terms, block.further[some], start)
+
+        made = groupby(self._workers.each(finish, items), key=itemgetter(0))
+        found = [[np.concatenate(parts) for parts in zip(*(one for _, one in own), strict=True)] for _, own in made]
+        rows, terms = [own for own, _ in projected], [one[0] for one in found]
+        for layout, own, of_classes in zip(layouts, rows, terms, strict=True):
+            _refuse_lost_rows(layout, own, of_classes, block, part.start)
+        gaussian, directions = ([one[which] for one in found if len(one) > 1] for which in (1, 2))
+        return Slices(self._engine, part, block, rows, terms, gaussian, directions, self._norms)
+
+    def _lay_out(self) -> list[_Layout]:
+        """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
+        layouts: list[_Layout] = []
+        # One piece of memory, large enough for large pages: threads wait for each other where they get new ones.
+        shape, used = (self._projections.n_directions, self._chunk), 0
+        memory = empty_lines(shape[0] * shape[1] * sum(data.n_points for data in self._datasets))
+        for number, data in enumerate(self._datasets):
+            size, separate = shape[0] * shape[1] * data.n_points, number in self._by_class
+            rows = memory[used : used + size].reshape(*shape, data.n_points)
+            used += size
+            same = (layout.data.features is data.features for layout in layouts)
+            twin = next((earlier for earlier, found in enumerate(same) if found), None)
+            edges = data.offsets if separate else data.offsets[[0, -1]]
+            layouts.append(_Layout(data, data.group(), edges, rows, self._has_moments and not separate, twin))
+        return layouts
+
+
 class CpuEngine(Engine):
     """Projects, shifts, sorts and transports on all cores, for the time of a ``with`` block.
 
@@ -75,20 +177,11 @@ class CpuEngine(Engine):
         fewer where that would take more than 256 MB. Results do not depend on either, bit for bit.
     """
 
+    loaded = CpuData
+
     def __init__(self, threads: int | None = None, chunk: int | None = None) -> None:
         super().__init__(threads)
         self.chunk: int | None = chunk
-
-    def load(
-        self,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        *,
-        n_label_samples: int | None = None,
-        by_class: Collection[int] = (),
-    ) -> CpuData:
-        """Make room for a chunk of projections of all datasets."""
-        return CpuData(self, datasets, projections, n_label_samples, by_class)
 
     def transport(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
         """W_p^p (B, P) of every pair of datasets: threads take a pair each, or some rows where there is one pair."""
@@ -137,119 +230,6 @@ class CpuEngine(Engine):
             (values, order), how = points.ranked, (marks, *kernels.Overlaps.of(*plan.sizes), orders)
             self.workers.each(lambda part: couplings.split_costs(values[part], order[part], *how, costs[part]), parts)
         return costs
-
-
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    """A dataset with what every chunk needs to know of it."""
-
-    data: LabelledData
-    order: NDArray[np.int64]  # (n,) the points class by class
-    edges: NDArray[np.int64]  # where what is sorted on its own begins and ends: all points, or each class
-    rows: Rows  # (1 or 2, chunk, n) the chunk's projections of it, by each of the directions of a block
-    moments: bool  # whether those of classes are taken
-    twin: int | None  # an earlier dataset with the same features, if there is one
-
-
-class CpuData(LoadedData):
-    """Datasets, and a place for a chunk of their projections, which the next chunk overwrites."""
-
-    def __init__(
-        self,
-        engine: CpuEngine,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        n_label_samples: int | None,
-        by_class: Collection[int],
-    ) -> None:
-        self._engine, self._workers, self._projections = engine, engine.workers, projections
-        self._sampler = Sampler(engine.workers, projections, n_label_samples or 0)
-        self._tile, self._chunk = _fit_chunk(datasets, projections, engine.chunk)
-        self._layouts = self._lay_out(datasets, by_class, n_label_samples is not None)
-        self._norms: list[Doubles] | None = None
-
-    def sample(self) -> Iterator[Block]:
-        """Sample a chunk of projections, and the next beside this one's work."""
-        return self._sampler.follow(cut_range(self._projections.n_projections, self._chunk), ahead=2)
-
-    def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Rows, Rows]]]]:
-        """Fill the rows of every dataset with projections by all directions, in the order of its points.
-
-        With the first chunk, points are summed up as they go by.
-        """
-        rows = [layout.rows[:, : len(block)] for layout in self._layouts]
-        summed = [layout.moments and self._norms is None for layout in self._layouts]
-        shares = [
-            (number, blocks)
-            for number, layout in enumerate(self._layouts)
-            if layout.twin is None or summed[number]
-            for blocks in _share_points(layout.data, summed[number])
-        ]
-
-        def work(share: tuple[int, list[slice]]) -> tuple[int, Doubles, Doubles]:
-            """Project some points, and return sums of |x|², |x|⁴ and |x|⁶ (3,) and of the points of each class."""
-            number, blocks = share
-            data, is_new = self._layouts[number].data, self._layouts[number].twin is None
-            spare = np.empty((blocks[0].stop - blocks[0].start, data.n_features), np.float32)
-            norms, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features) if summed[number] else 0)
-            for some in blocks:
-                points = scale_rows(data.rows(some), self._projections.scaler, data.name, spare)
-                with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
-                    for drawn, out in zip(block.directions, rows[number], strict=True) if is_new else ():
-                        drawn.project(points, out, some.start, self._tile)
-                    if summed[number]:
-                        kernels.norm_sums(points, data.codes[some], norms, np.uint64(0), by_class)
-            return number, norms, by_class
-
-        made = [one for one in self._workers.each(work, shares) if summed[one[0]]]
-        if self._norms is None:
-            own = groupby(made, key=itemgetter(0))
-            self._norms = [_average_points(self._layouts[number].data, list(found)) for number, found in own]
-        for layout, filled in zip(self._layouts, rows, strict=True):
-            if layout.twin is not None:
-                filled[...] = rows[layout.twin]
-        sides = [list(filled) for filled in rows]  # one view, or two
-        yield block, [(side[0], side[-1]) for side in sides]
-
-    def sort(self, part: slice, block: Block, projected: list[tuple[Rows, Rows]]) -> Slices:
-        """Turn feature projections of every dataset into sorted data point projections, in place."""
-        layouts, count = self._layouts, len(block)
-        values = _size_item(count * sum(layout.data.n_points for layout in layouts), _ITEM_VALUES, self._workers)
-        items = [
-            (number, some)
-            for number, layout in enumerate(layouts)
-            for some in cut_rows(count, layout.data.n_points, min(values, _MOST_VALUES))
-        ]
-
-        def finish(item: tuple[int, slice]) -> tuple[int, list[Doubles]]:
-            number, some = item
-            rows, label_rows = (own[some] for own in projected[number])
-            terms, start = block.terms.part(some), part.start + some.start
-            return number, _finish(layouts[number], rows, label_rows, terms, block.further[some], start)
-
-        made = groupby(self._workers.each(finish, items), key=itemgetter(0))
-        found = [[np.concatenate(parts) for parts in zip(*(one for _, one in own), strict=True)] for _, own in made]
-        rows, terms = [own for own, _ in projected], [one[0] for one in found]
-        for layout, own, of_classes in zip(layouts, rows, terms, strict=True):
-            _refuse_lost_rows(layout, own, of_classes, block, part.start)
-        gaussian, directions = ([one[which] for one in found if len(one) > 1] for which in (1, 2))
-        return Slices(self._engine, part, block, rows, terms, gaussian, directions, self._norms or [])
-
-    def _lay_out(self, datasets: Sequence[LabelledData], by_class: Collection[int], moments: bool) -> list[_Layout]:
-        """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
-        layouts: list[_Layout] = []
-        # One piece of memory, large enough for large pages: threads wait for each other where they get new ones.
-        shape, used = (self._projections.n_directions, self._chunk), 0
-        memory = empty_lines(shape[0] * shape[1] * sum(data.n_points for data in datasets))
-        for number, data in enumerate(datasets):
-            size, separate = shape[0] * shape[1] * data.n_points, number in by_class
-            rows = memory[used : used + size].reshape(*shape, data.n_points)
-            used += size
-            same = (layout.data.features is data.features for layout in layouts)
-            twin = next((earlier for earlier, found in enumerate(same) if found), None)
-            edges = data.offsets if separate else data.offsets[[0, -1]]
-            layouts.append(_Layout(data, data.group(), edges, rows, moments and not separate, twin))
-        return layouts
 
 
 def _fit_chunk(datasets: Sequence[LabelledData], projections: Projections, requested: int | None) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     # Rows (B, n), one per projection and a value per point, and what is made of them.
     Rows: TypeAlias = NDArray[np.float32] | torch.Tensor
     Values: TypeAlias = NDArray[np.float64] | torch.Tensor
-    # Rows and values of the engine that takes them: arrays here, tensors in that of torch.
+    # Rows and values of the engine that takes them, arrays or tensors, and that engine.
     OwnRows: TypeAlias = Any
     OwnValues: TypeAlias = Any
+    OwnEngine: TypeAlias = Any
 
 Doubles = NDArray[np.float64]
 
@@ -60,11 +61,30 @@ _WORTH_A_GPU = 2e11
 
 
 class LoadedData(ABC):
-    """Datasets as an engine holds them, with projections to come, for one pass."""
+    """Datasets as an engine holds them, with projections to come, for one pass: see `Engine.load`."""
+
+    ahead: ClassVar[int] = 2  # how many chunks of projections are sampled at a time
+
+    def __init__(
+        self,
+        engine: OwnEngine,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        n_label_samples: int | None,
+        by_class: Collection[int],
+    ) -> None:
+        self._engine, self._datasets, self._projections, self._by_class = engine, datasets, projections, by_class
+        self._has_moments = n_label_samples is not None
+        self._sampler = Sampler(engine.workers, projections, n_label_samples or 0)
+        self._parts = self.prepare()
 
     @abstractmethod
+    def prepare(self) -> Sequence[slice]:
+        """Make the datasets ready; returns the projections of each chunk."""
+
     def sample(self) -> Iterator[Block]:
         """Sample θ, φ, λ and ψ a chunk at a time, ahead of the work."""
+        return self._sampler.follow(self._parts, self.ahead)
 
     @abstractmethod
     def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[OwnRows, OwnRows]]]]:
@@ -91,9 +111,13 @@ class Engine(ABC):
 
     Attributes
     ----------
+    loaded
+        How it holds datasets.
     workers
         Threads, for whatever is done on the processor.
     """
+
+    loaded: ClassVar[type[LoadedData]]
 
     def __init__(self, threads: int | None = None) -> None:
         self.workers: Workers = Workers(threads)
@@ -107,7 +131,6 @@ class Engine(ABC):
         """Stop them, and leave every setting as it was."""
         self.workers.__exit__(*error)
 
-    @abstractmethod
     def load(
         self,
         datasets: Sequence[LabelledData],
@@ -121,6 +144,7 @@ class Engine(ABC):
         With ``n_label_samples`` class moments are taken, under that many further samples of the label law.
         Each class of the datasets with numbers in ``by_class`` is sorted on its own, and these have no class moments.
         """
+        return self.loaded(self, datasets, projections, n_label_samples, by_class)
 
     @abstractmethod
     def transport(self, rows: Sequence[OwnRows], pairs: Sequence[tuple[int, int]], p: float) -> Values:
@@ -186,7 +210,7 @@ class Sampler:
     """
 
     def __init__(self, workers: Workers, projections: Projections, n_label_samples: int = 0) -> None:
-        self._workers, self._projections, self._more = workers, projections, n_label_samples
+        self._workers, self._projections, self.n_label_samples = workers, projections, n_label_samples
         self._size = _TOGETHER if projections.rotation_size is None else _TOGETHER_ROTATED
         self._begun: deque[tuple[list[Future[Block]], list[Future[None]], Doubles | None]] = deque()
 
@@ -194,8 +218,8 @@ class Sampler:
         """Begin to sample some projections, those that follow on what was begun last."""
         submit, counted = self._workers.submit, _kept.get(self._name(part))
         further: list[Future[None]] = []
-        if self._more and counted is None:
-            counted = np.zeros((part.stop - part.start, ORDERS + 2, 1 + self._more))
+        if self.n_label_samples and counted is None:
+            counted = np.zeros((part.stop - part.start, ORDERS + 2, 1 + self.n_label_samples))
             for start, stop in self._cut(part, _TOGETHER):
                 some = counted[start - part.start : stop - part.start]
                 further.append(submit(partial(self._projections.sample_further, start // BLOCK, some)))
@@ -236,9 +260,9 @@ class Sampler:
     def _name(self, part: slice) -> Hashable:
         """What the further samples of some projections follow from; None where they are not kept."""
         label_key = self._projections.label_key
-        if not self._more or label_key is None or self._projections.n_projections > _FEW:
+        if not self.n_label_samples or label_key is None or self._projections.n_projections > _FEW:
             return None
-        return label_key, part.start, part.stop, self._more
+        return label_key, part.start, part.stop, self.n_label_samples
 
 
 # ------------------------------------------------------------------ which engine does the work

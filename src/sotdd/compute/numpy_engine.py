@@ -6,20 +6,19 @@ Rows are (B, n), one per projection and a value per point. Sums are in float64, 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.compute.class_moments import EVEN, combine_classes
-from sotdd.compute.engine import Engine, LoadedData, Sampler, refuse_bad_terms
+from sotdd.compute.engine import Engine, LoadedData, refuse_bad_terms
 from sotdd.compute.resampling import Marks, Plan, Side
 from sotdd.compute.slices import ProjectedPoints, Slices
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.labels import LabelTerms, find_class_terms
 from sotdd.projections.maps import BLOCK, ORDERS, Block, DirectionMap, describe_overflow
-from sotdd.projections.projections import Projections
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -30,22 +29,51 @@ _CHUNK = 2 * BLOCK  # projections at a time
 _quiet = np.errstate(over="ignore", invalid="ignore")
 
 
+class NumpyData(LoadedData):
+    """Scaled points of all datasets, for one pass."""
+
+    def prepare(self) -> list[slice]:
+        """Scale the points of all datasets."""
+        scaler, points = (
+            self._projections.scaler,
+            [data.rows(slice(None)).astype(np.float64) for data in self._datasets],
+        )
+        self._points = points if scaler is None else [scaler.apply(x) for x in points]
+        return cut_range(self._projections.n_projections, _CHUNK)
+
+    def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Floats, Floats]]]]:
+        """FP_θ(x) and FP_φ(x) of every point."""
+        projected = [[project_points(x, drawn) for drawn in block.directions] for x in self._points]
+        yield block, [(ways[0], ways[-1]) for ways in projected]
+
+    @_quiet
+    def sort(self, part: slice, block: Block, projected: list[tuple[Floats, Floats]]) -> Slices:
+        """Add class terms to projected points (equation 9) and sort them."""
+        sorted_rows, all_terms, moments, norms = [], [], list[tuple[Doubles, Doubles]](), []
+        for number, (data, rows) in enumerate(zip(self._datasets, projected, strict=True)):
+            t, of_labels = (one[:, data.group()] for one in rows)  # class by class
+            terms, by_class = class_terms(of_labels, data.offsets, block.terms), number in self._by_class
+            refuse_bad_terms(data.name, of_labels, terms, block.terms, part.start)
+            edges = data.offsets if by_class else data.offsets[[0, -1]]
+            sorted_rows.append(add_terms(t, terms, data.offsets, block.terms.weights, edges))
+            all_terms.append(terms)
+            finite = np.isfinite(sorted_rows[-1]).all(axis=1)
+            if not finite.all():
+                raise describe_overflow(data.name, part.start + int(np.argmin(finite)))
+            if self._has_moments and not by_class:
+                moments.append(find_moments(t, data, block))
+                norms.append(find_norms(self._points[number], data))
+        gaussian, directions = ([both[which] for both in moments] for which in (0, 1))
+        return Slices(self._engine, part, block, sorted_rows, all_terms, gaussian, directions, norms)
+
+
 class NumpyEngine(Engine):
     """Projects, shifts, sorts and transports in NumPy, for the time of a ``with`` block."""
 
+    loaded = NumpyData
+
     def __init__(self) -> None:
         super().__init__(threads=1)
-
-    def load(
-        self,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        *,
-        n_label_samples: int | None = None,
-        by_class: Collection[int] = (),
-    ) -> NumpyData:
-        """Scale the points of all datasets."""
-        return NumpyData(self, datasets, projections, n_label_samples, by_class)
 
     @_quiet
     def transport(self, rows: Sequence[Floats], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
@@ -67,53 +95,6 @@ class NumpyEngine(Engine):
             for column, p in enumerate(plan.orders):
                 costs[:, number, column] = transport_rows(a, b, p)
         return costs
-
-
-class NumpyData(LoadedData):
-    """Scaled points of all datasets, for one pass."""
-
-    def __init__(
-        self,
-        engine: NumpyEngine,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        n_label_samples: int | None,
-        by_class: Collection[int],
-    ) -> None:
-        self._engine, self._datasets, self._projections = engine, datasets, projections
-        self._n_label_samples, self._by_class = n_label_samples, by_class
-        scaler, points = projections.scaler, [data.rows(slice(None)).astype(np.float64) for data in datasets]
-        self._points = points if scaler is None else [scaler.apply(x) for x in points]
-
-    def sample(self) -> Iterator[Block]:
-        """Sample θ, φ, λ and ψ."""
-        sampler = Sampler(self._engine.workers, self._projections, self._n_label_samples or 0)
-        return sampler.follow(cut_range(self._projections.n_projections, _CHUNK), ahead=1)
-
-    def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Floats, Floats]]]]:
-        """FP_θ(x) and FP_φ(x) of every point."""
-        projected = [[project_points(x, drawn) for drawn in block.directions] for x in self._points]
-        yield block, [(ways[0], ways[-1]) for ways in projected]
-
-    @_quiet
-    def sort(self, part: slice, block: Block, projected: list[tuple[Floats, Floats]]) -> Slices:
-        """Add class terms to projected points (equation 9) and sort them."""
-        sorted_rows, all_terms, moments, norms = [], [], list[tuple[Doubles, Doubles]](), []
-        for number, (data, rows) in enumerate(zip(self._datasets, projected, strict=True)):
-            t, of_labels = (one[:, data.group()] for one in rows)  # class by class
-            terms, by_class = class_terms(of_labels, data.offsets, block.terms), number in self._by_class
-            refuse_bad_terms(data.name, of_labels, terms, block.terms, part.start)
-            edges = data.offsets if by_class else data.offsets[[0, -1]]
-            sorted_rows.append(add_terms(t, terms, data.offsets, block.terms.weights, edges))
-            all_terms.append(terms)
-            finite = np.isfinite(sorted_rows[-1]).all(axis=1)
-            if not finite.all():
-                raise describe_overflow(data.name, part.start + int(np.argmin(finite)))
-            if self._n_label_samples is not None and not by_class:
-                moments.append(find_moments(t, data, block))
-                norms.append(find_norms(self._points[number], data))
-        gaussian, directions = ([both[which] for both in moments] for which in (0, 1))
-        return Slices(self._engine, part, block, sorted_rows, all_terms, gaussian, directions, norms)
 
 
 # ------------------------------------------------------------------ the definition

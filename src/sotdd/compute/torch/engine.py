@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -16,16 +16,12 @@ from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.loaded import Layout, TorchData, halve, lay_out
 from sotdd.compute.torch.rows import Rows, copy_array
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 
 _Item = TypeVar("_Item")
 
 # Bytes that are copied to the host faster through pinned memory; less of it is not worth holding on to.
 _WORTH_PINNING = 1 << 20
-# Threads that sample, this one among them: rotations, rotations with further samples of the label law, and directions
-# themselves. More would keep the interpreter from feeding the device.
-_SAMPLING = 2, 3, 6
 
 
 class TorchEngine(Engine):
@@ -39,17 +35,19 @@ class TorchEngine(Engine):
         About how many projections are in memory at a time; by default what fits.
     """
 
+    loaded = TorchData
+
     def __init__(self, device: str | torch.device = "cuda", chunk: int | None = None) -> None:
         super().__init__()  # its threads sample, which is done on the processor for every engine
         self.device: torch.device = verbs.check_device(device)
         self.chunk: int | None = chunk
-        self._before, self._threads = "", 1
+        self._before, self.threads = "", 1
         self._kept: tuple[list[LabelledData], Scaler | None, list[Layout]] | None = None
 
     def __enter__(self) -> TorchEngine:
         """Start the threads that sample; make products in full float32."""
         super().__enter__()
-        self._threads = self.workers.count
+        self.threads = self.workers.count
         self._before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
         return self
@@ -59,19 +57,6 @@ class TorchEngine(Engine):
         self._kept = None
         torch.set_float32_matmul_precision(self._before)
         super().__exit__(*error)
-
-    def load(
-        self,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        *,
-        n_label_samples: int | None = None,
-        by_class: Collection[int] = (),
-    ) -> TorchData:
-        """Copy the datasets to the device, where they fit; they stay there for the next time."""
-        rotates = projections.rotation_size is not None
-        self.workers.count = min(self._threads, _SAMPLING[bool(n_label_samples) if rotates else 2])
-        return TorchData(self, datasets, projections, n_label_samples, by_class)
 
     def lay_out(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[Layout]:
         """The datasets on the device, kept for the next time."""

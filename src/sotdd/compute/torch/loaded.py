@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
-from sotdd.compute.engine import LARGEST_TERM, LoadedData, Sampler, describe_bad_term
+from sotdd.compute.engine import LARGEST_TERM, LoadedData, describe_bad_term
 from sotdd.compute.slices import Slices
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
@@ -27,12 +27,12 @@ from sotdd.projections.maps import BLOCK, Block, describe_overflow
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 
-if TYPE_CHECKING:
-    from sotdd.compute.torch.engine import TorchEngine
-
 # Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
 _FIRST_CHUNK = 16 * BLOCK
 _LARGE_ROTATION = 64 * BLOCK
+# Threads that sample, this one among them: rotations, rotations with further samples of the label law, and directions
+# themselves. More would keep the interpreter from feeding the device.
+_SAMPLING = 2, 3, 6
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
@@ -74,30 +74,22 @@ class Layout:
 class TorchData(LoadedData):
     """Datasets on a device, or on their way to it."""
 
+    ahead = _DRAWN_AHEAD
+
     @torch.no_grad()
-    def __init__(
-        self,
-        engine: TorchEngine,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        n_label_samples: int | None,
-        by_class: Collection[int],
-    ) -> None:
-        self._engine, self._device, self._by_class = engine, engine.device, by_class
-        self._moments = n_label_samples is not None
-        self._sampler = Sampler(engine.workers, projections, n_label_samples or 0)
+    def prepare(self) -> list[slice]:
+        """Copy the datasets to the device, where they fit, while the first projections are sampled."""
+        engine, projections, self._device = self._engine, self._projections, self._engine.device
+        rotates, samples = projections.rotation_size is not None, self._sampler.n_label_samples > 0
+        engine.workers.count = min(engine.threads, _SAMPLING[samples if rotates else 2])
         first = _find_first(projections, engine.chunk)
-        self._sampler.begin(slice(0, min(first, projections.n_projections)))  # while points go to the device
-        self._layouts = engine.lay_out(datasets, projections.scaler)
-        chunk = engine.chunk or fit_chunk(datasets, projections, engine.device)
-        self._parts = _cut_projections(projections.n_projections, first, chunk)
-        self._size = chunk  # what is worked on at a time: halved when memory runs out
+        self._sampler.begin(slice(0, min(first, projections.n_projections)))
+        self._layouts: list[Layout] = engine.lay_out(self._datasets, projections.scaler)
+        # What is worked on at a time: halved when memory runs out.
+        self._size: int = engine.chunk or fit_chunk(self._datasets, projections, engine.device)
         self._uploaded: Uploaded | None = None
         self._unchecked: deque[_Check] = deque()
-
-    def sample(self) -> Iterator[Block]:
-        """Sample a chunk of projections, some chunks ahead."""
-        return self._sampler.follow(self._parts, _DRAWN_AHEAD)
+        return _cut_projections(projections.n_projections, first, self._size)
 
     @torch.no_grad()
     def project(self, block: Block) -> Iterator[tuple[Block, list[tuple[Rows, Rows]]]]:
@@ -139,7 +131,7 @@ class TorchData(LoadedData):
         for number, layout in enumerate(self._layouts):
             rows, label_rows = projected.pop(0)
             classes, by_class = layout.classes, number in self._by_class
-            if self._moments and not by_class:
+            if self._has_moments and not by_class:
                 moments.append(verbs.combine_classes(rows, classes.edges, block.terms.limit, uploaded.draws))
             terms = verbs.find_class_terms(label_rows, classes, uploaded)
             del label_rows
@@ -147,7 +139,7 @@ class TorchData(LoadedData):
             found.append((layout, self._sort_rows(rows, layout if by_class else None), terms))
         self._check_later(part, block, found)
         own = [layout for number, layout in enumerate(self._layouts) if number not in self._by_class]
-        norms = [find_point_norms(layout, self._device) for layout in own] if self._moments else []
+        norms = [find_point_norms(layout, self._device) for layout in own] if self._has_moments else []
         gaussian, directions = ([both[which] for both in moments] for which in (0, 1))
         rows_and_terms = [rows for _, rows, _ in found], [terms for _, _, terms in found]
         return Slices(self._engine, part, block, *rows_and_terms, gaussian, directions, norms)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.projections.settings import DRAWING, Drawing, DrawingSettings
+from sotdd.projections.settings import DEFAULT_SETTINGS, ProjectionKeywords, ProjectionSettings
 
 LAWS = {
     "sphere": sotdd.projections.Sphere(),
@@ -142,8 +142,8 @@ def test_kept_directions_cannot_be_written_to():
 
 
 def test_shown_defaults_are_those_that_are_drawn(rng):
-    data, names = rng.normal(size=(20, 3)), [field.name for field in fields(Drawing)]
-    assert list(DrawingSettings.__annotations__) == names
+    data, names = rng.normal(size=(20, 3)), [field.name for field in fields(ProjectionSettings)]
+    assert list(ProjectionKeywords.__annotations__) == names
     shown = inspect.signature(sotdd.Projections.fit).parameters
     given = {setting: shown[setting].default for setting in names}
     assert sotdd.Projections.fit([data], **given).fingerprint == sotdd.Projections.fit([data]).fingerprint
@@ -154,4 +154,4 @@ def test_shown_defaults_are_those_that_are_drawn(rng):
 
 def test_a_setting_that_there_is_not_is_refused():
     with pytest.raises(sotdd.SotddError, match="s-OTDD has no setting n_projection:"):
-        DRAWING.but({"n_projection": 5})
+        DEFAULT_SETTINGS.but({"n_projection": 5})

@@ -1,6 +1,7 @@
 """What commands take: sources, and options of how data are read and measured and how results are printed.
 
-Those of reading and drawing are the fields of `Reading` and `Drawing`, with what is known of them there. A command says
+Those of reading and of projections are the fields of `Reading` and `ProjectionSettings`, with what is known of them
+there. A command says
 which it takes by `takes`, and gets what the user chose as `Asked`.
 """
 
@@ -25,7 +26,7 @@ from sotdd.basics.text import say_count, show
 from sotdd.cli.terminal import complain, print_csv, print_remarks, say, say_note, show_work, wants_bar
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Option
 from sotdd.inputs.sources import write_source
-from sotdd.projections.settings import DRAWING
+from sotdd.projections.settings import DEFAULT_SETTINGS
 
 # What sketches and drift references are called.
 SKETCH, REFERENCE = ".sotdd", ".ref"
@@ -59,7 +60,7 @@ _DRAWING: _Known = {
         type=str if one.metadata["choices"] else int,
         parse=lambda text: None if text == "none" else text,
     )
-    for one in fields(DRAWING)
+    for one in fields(DEFAULT_SETTINGS)
     if one.metadata["choices"] or type(one.default) is int
 }
 

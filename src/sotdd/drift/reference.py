@@ -30,14 +30,14 @@ from sotdd.inputs.reading import OPTIONS, Reading
 from sotdd.inputs.sources import SourceText, split_options
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
-from sotdd.measure.comparison import DRAWING, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
+from sotdd.measure.comparison import DEFAULT_SETTINGS, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
 from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LEVEL, LabelNames, TwoSampleTest
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
-from sotdd.projections.settings import DRAWING as MANY
-from sotdd.projections.settings import CallSettings, show_drawing
+from sotdd.projections.settings import DEFAULT_SETTINGS as MANY
+from sotdd.projections.settings import CallSettings, show_settings
 from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import sketch_opened
@@ -111,7 +111,7 @@ class DriftReference:
     is_fixed: bool = False
 
     @classmethod
-    @show_drawing(DRAWING)
+    @show_settings(DEFAULT_SETTINGS)
     def fit(
         cls,
         data: Dataset,
@@ -158,7 +158,7 @@ class DriftReference:
         seed, settings = split_seed(drawn, projections)
         has_name = isinstance(data, (str, PathLike, LabelledData))
         opened = open_dataset(data, name=None if has_name else "reference", **reading)
-        recipe, [opened] = fit_projections([opened], projections, settings, drawing=DRAWING)
+        recipe, [opened] = fit_projections([opened], projections, settings, drawing=DEFAULT_SETTINGS)
         recipe = recipe.evenly()
         most = how.max_points
         if most is not None:

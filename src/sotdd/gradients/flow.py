@@ -19,13 +19,13 @@ from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset
 from sotdd.projections.projections import Projections
-from sotdd.projections.settings import Drawing, DrawingSettings, show_drawing
+from sotdd.projections.settings import ProjectionKeywords, ProjectionSettings, show_settings
 
 if TYPE_CHECKING:
     import torch
 
 # What a step sees unless the caller says otherwise.
-_DRAWING = Drawing(n_projections=256)
+_SETTINGS = ProjectionSettings(n_projections=256)
 
 # Distances along the way are measured by as many projections as `sotdd.distance` takes.
 _MEASURED_BY = 1000
@@ -106,7 +106,7 @@ class Flow:
         return np.array([snapshot.distance for snapshot in self.snapshots])
 
 
-@show_drawing(_DRAWING)
+@show_settings(_SETTINGS)
 def flow(
     source: Dataset,
     target: Dataset,
@@ -117,7 +117,7 @@ def flow(
     snapshots: int | Sequence[int] = 11,
     device: str | torch.device = "auto",
     progress: Progress = None,
-    **drawing: Unpack[DrawingSettings],
+    **drawing: Unpack[ProjectionKeywords],
 ) -> Flow:
     """Move a labelled dataset towards another by gradient descent on the distance between them.
 
@@ -167,7 +167,7 @@ def flow(
     True
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
-    settings = _DRAWING.but(drawing)
+    settings = _SETTINGS.but(drawing)
     start, end = open_all({"source": source, "target": target})
     check_positive(learning_rate, "learning_rate")
     stops = _choose_stops(snapshots, check_count(steps, "steps"))
@@ -207,7 +207,7 @@ def _choose_stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
 
 def _draw_again(projections: Projections, count: int, step: int) -> Projections:
     """The projections of one step: the same laws, keyed by (seed, step)."""
-    assert projections.seed is not None  # as `Drawing.fit` makes them
+    assert projections.seed is not None  # as `ProjectionSettings.fit` makes them
     key = sequence(projections.seed, Stream.FLOW_STEPS, step).generate_state(1, np.uint64)[0]
     return replace(projections, seed=int(key), n_projections=count)
 

@@ -25,7 +25,7 @@ from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.streamed import StreamedFeatures, add_columns
 from sotdd.projections.scaler import Scaler, find_scaler
-from sotdd.projections.settings import DRAWING
+from sotdd.projections.settings import DEFAULT_SETTINGS
 
 # How names of classes count in a distance; "auto" is "match" for targets that were cut into bins, else "ignore".
 NamesInDistance: TypeAlias = Literal["auto", "ignore", "match"]
@@ -80,7 +80,7 @@ class NamedClasses:
         scales = np.concatenate([linear.scales / f, np.broadcast_to(spread / (r * float(unit)), c)])
         remarks = () if scaler is None else scaler.remarks
         whole = Scaler(np.concatenate([linear.centre, centre]), scales, remarks=remarks)
-        law = DRAWING.but(settings).find_label_law(scaler)  # cut as the features alone would be
+        law = DEFAULT_SETTINGS.but(settings).find_label_law(scaler)  # cut as the features alone would be
         drawn = {**settings, "scale": whole, "label_law": law, "n_moments": None, "moments": None}
         there = [_with(part, columns) for part, columns in zip(scaled, more, strict=True)]
         return cls(scaled, there, drawn, scaler, targets)

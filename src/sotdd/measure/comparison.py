@@ -41,12 +41,12 @@ from sotdd.measure.shares import share_changes
 from sotdd.measure.statistics import LEVEL, LabelNames, Statistic, TwoSampleTest
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
-from sotdd.projections.settings import CallSettings, Drawing, show_drawing
+from sotdd.projections.settings import CallSettings, ProjectionSettings, show_settings
 from sotdd.sketches.saved_projections import Given
 
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
 # choice is no source of error here, and every one of them costs as much as all permutations together.
-DRAWING = Drawing(n_projections=128)
+DEFAULT_SETTINGS = ProjectionSettings(n_projections=128)
 
 # A dataset beside a small one is sampled to so many times its points, or this many if that is more: beyond that, all
 # noise is the small one's own.
@@ -107,7 +107,7 @@ class Permuting:
         self.level = check_level(self.level, such_as=0.05)
 
 
-@show_drawing(DRAWING)
+@show_settings(DEFAULT_SETTINGS)
 def test(
     a: Dataset,
     b: Dataset,
@@ -198,7 +198,9 @@ def test(
     seed, settings = split_seed(drawn, projections)
     pair = open_pair(a, b, **{**reading, "max_points": how.max_points, "seed": seed})
     refuse_half_labelled(pair)
-    fit = partial(fit_projections, projections=projections, settings=settings, drawing=DRAWING, weigh_points=True)
+    fit = partial(
+        fit_projections, projections=projections, settings=settings, drawing=DEFAULT_SETTINGS, weigh_points=True
+    )
     return compare_pair(pair, fit, how, seed, device=device, progress=progress)
 
 
@@ -259,7 +261,7 @@ def _find_farthest(columns: Sequence[Column]) -> str:
 def split_seed(drawing: Mapping[str, Any], projections: Given | None) -> tuple[int, dict[str, Any]]:
     """The seed as a number, for splits and samples; and settings to draw projections by it, unless some are given."""
     settings: dict[str, Any] = dict(drawing)
-    seed = check_seed(settings.pop("seed", DRAWING.seed))
+    seed = check_seed(settings.pop("seed", DEFAULT_SETTINGS.seed))
     return seed, settings if projections is not None else {**settings, "seed": seed}
 
 

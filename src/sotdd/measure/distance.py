@@ -22,7 +22,13 @@ from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
 from sotdd.projections.projections import Projections
-from sotdd.projections.settings import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
+from sotdd.projections.settings import (
+    DEFAULT_SETTINGS,
+    CallSettings,
+    ProjectionKeywords,
+    ProjectionSettings,
+    show_settings,
+)
 from sotdd.sketches.saved_projections import Given, SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
@@ -37,7 +43,7 @@ _CHOSEN = ("label_names", "method", "projections", "noise_floor", "p", "estimato
 _BLIND_TO_LABELS = ("frechet", "sw", "mmd")
 
 # What the paper leaves to whoever prepares the data, and the label term that is its own.
-_ITS_OWN: DrawingSettings = {"label_law": "paper", "scale": None}
+_ITS_OWN: ProjectionKeywords = {"label_law": "paper", "scale": None}
 
 
 class MethodSettings(CallSettings, total=False):
@@ -77,7 +83,7 @@ class Measuring:
         return {name: one for name, one, other in pairs if one is not other and not (np.isscalar(one) and one == other)}
 
 
-@show_drawing()
+@show_settings()
 def distance(
     a: Comparable,
     b: Comparable,
@@ -180,7 +186,7 @@ def distance(
     return distances[0, 1]
 
 
-@show_drawing(without=tuple(_ITS_OWN))
+@show_settings(without=tuple(_ITS_OWN))
 def paper(
     a: Dataset,
     b: Dataset,
@@ -189,7 +195,7 @@ def paper(
     projections: Given | None = None,
     device: str = "auto",
     progress: Progress = None,
-    **drawing: Unpack[DrawingSettings],
+    **drawing: Unpack[ProjectionKeywords],
 ) -> Distance:
     """Measure s-OTDD as published: ``value ** p`` of the result is what the paper's Algorithm 1 returns.
 
@@ -303,7 +309,7 @@ def fit_projections(
     settings: Mapping[str, Any],
     estimator: str = "plain",
     *,
-    drawing: Drawing = DRAWING,
+    drawing: ProjectionSettings = DEFAULT_SETTINGS,
     weigh_points: bool = False,
 ) -> tuple[Projections, list[LabelledData]]:
     """Explicit projections, or those drawn by the settings, not both; and the datasets with columns in their order."""

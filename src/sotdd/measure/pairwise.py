@@ -19,13 +19,13 @@ from sotdd.inputs import name_sources, open_all
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, Measuring, MethodSettings, measure_pairs
-from sotdd.projections.settings import DRAWING, show_drawing
+from sotdd.projections.settings import DEFAULT_SETTINGS, show_settings
 from sotdd.sketches.saved_projections import Given, SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable
 
 
-@show_drawing()
+@show_settings()
 def pairwise(
     datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,
@@ -70,7 +70,9 @@ def pairwise(
     """
     sources = name_sources(datasets, Sketch)
     if isinstance(method, str) and method == "sotdd":  # before any of them is read
-        drawn = DRAWING.but(split_reading(settings)[1]) if projections is None else check_projections(projections)
+        drawn = (
+            DEFAULT_SETTINGS.but(split_reading(settings)[1]) if projections is None else check_projections(projections)
+        )
         count = check_count(drawn.n_projections, "n_projections")
         check_memory(len(sources), math.comb(len(sources), 2), count, 0, "plain")
     how = Measuring(p, projections, estimator, method, noise_floor, label_names, device=device, progress=progress)
@@ -81,7 +83,7 @@ def pairwise(
     return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, {**how.list_chosen(), **settings}))
 
 
-@show_drawing()
+@show_settings()
 def rank(
     target: Comparable,
     candidates: Mapping[str, Comparable] | Sequence[Comparable],

@@ -34,7 +34,7 @@ from sotdd.peers.points import (
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.maps import PointMap
 from sotdd.projections.scaler import Scale
-from sotdd.projections.settings import Drawing
+from sotdd.projections.settings import ProjectionSettings
 
 # Of WTE, how many coordinates a label gets, and how many points the reference has.
 _LABEL_DIMENSIONS, _REFERENCE_POINTS = 10, 500
@@ -190,7 +190,7 @@ def chsw(
             raise OutOfRange(f"features of dataset {points.name!r} are too large for float32", use={"scale": "pooled"})
         coded.append(LabelledData.of(features, points.name))
     horospheres = Horospheres(*embed_labels(distances, _HYPERBOLIC_DIMENSIONS, seed))
-    drawing = Drawing(n_projections=n_projections, directions=horospheres, scale=None, seed=seed)
+    drawing = ProjectionSettings(n_projections=n_projections, directions=horospheres, scale=None, seed=seed)
     return slice_pairs(datasets, coded, pairs, report, p, drawing, loaded.scaler, "CHSW")
 
 

@@ -26,7 +26,7 @@ from sotdd.peers.points import (
 from sotdd.projections.directions import Law
 from sotdd.projections.labels import Polynomials
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
-from sotdd.projections.settings import Drawing
+from sotdd.projections.settings import ProjectionSettings
 
 
 @peer
@@ -116,7 +116,7 @@ def sliced_wasserstein(
     """
     same_features(datasets)
     scaler = find_scaler(scale, list(datasets))
-    drawing = Drawing(n_projections=n_projections, scale=scaler, seed=seed)
+    drawing = ProjectionSettings(n_projections=n_projections, scale=scaler, seed=seed)
     return slice_pairs(datasets, datasets, pairs, report, p, drawing, scaler, "sliced Wasserstein")
 
 
@@ -126,7 +126,7 @@ def slice_pairs(
     pairs: Pairs,
     report: Report,
     p: float,
-    drawing: Drawing,
+    drawing: ProjectionSettings,
     scaler: Scaler | None,
     method: str,
 ) -> Distances:

@@ -35,7 +35,7 @@ from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections, Rot
 from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:
-    from sotdd.projections.settings import DrawingSettings
+    from sotdd.projections.settings import ProjectionKeywords
 
 # Blocks up to this size together are sampled once and kept, for comparisons that share projections: by them these take
 # a tenth less time.
@@ -94,7 +94,7 @@ class Projections:
         datasets: Sequence[Dataset] | Mapping[str, Dataset],
         *,
         tilt: bool = True,
-        **drawing: Unpack[DrawingSettings],
+        **drawing: Unpack[ProjectionKeywords],
     ) -> Projections:
         """Learn the number of features and the scaler from datasets; the rest is given.
 
@@ -133,9 +133,9 @@ class Projections:
             datasets, with weights that correct for it; see `sotdd.projections.ImportanceSampled`. It makes distances a
             few times as exact, also between other datasets. Tests and references use the same laws without it.
         """
-        from sotdd.projections.settings import DRAWING
+        from sotdd.projections.settings import DEFAULT_SETTINGS
 
-        return DRAWING.but(drawing).fit(open_all(datasets), tilt=tilt)
+        return DEFAULT_SETTINGS.but(drawing).fit(open_all(datasets), tilt=tilt)
 
     @classmethod
     def from_arrays(

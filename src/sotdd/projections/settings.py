@@ -36,8 +36,8 @@ LabelChoice: TypeAlias = Literal["moments", "quantiles", "paper"] | LabelLaw
 _LABEL_LAWS = ("moments", "quantiles", "paper")
 
 
-class DrawingSettings(TypedDict, total=False):
-    """What a caller may say of how projections are drawn; `Drawing` says what each setting is."""
+class ProjectionKeywords(TypedDict, total=False):
+    """What a caller may say of how projections are drawn; `ProjectionSettings` says what each setting is."""
 
     n_projections: int
     n_moments: int | None
@@ -49,7 +49,7 @@ class DrawingSettings(TypedDict, total=False):
     seed: int | np.random.Generator
 
 
-class CallSettings(DrawingSettings, TableSettings, total=False):
+class CallSettings(ProjectionKeywords, TableSettings, total=False):
     """What the calls take that open data and draw projections."""
 
 
@@ -58,7 +58,7 @@ def _say(help: str, *choices: str) -> dict[str, object]:  # noqa: A002  # as opt
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
+class ProjectionSettings:
     """The settings that projections are drawn by; `Projections.fit` says more of each.
 
     The metadata of a field are its ``help``, a sentence, and ``choices``, the words that it may be; none for others.
@@ -92,7 +92,7 @@ class Drawing:
     )
     seed: int | np.random.Generator = field(default=0, metadata=_say("The seed of the projections."))
 
-    def but(self, settings: Mapping[str, Any]) -> Drawing:
+    def but(self, settings: Mapping[str, Any]) -> ProjectionSettings:
         """These settings, but for those that a caller gave."""
         names = {field.name for field in fields(self)}
         unknown = [name for name in settings if name not in names]
@@ -161,10 +161,12 @@ class Drawing:
 
 
 # What calls draw unless they are told otherwise.
-DRAWING = Drawing()
+DEFAULT_SETTINGS = ProjectionSettings()
 
 
-def show_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> Callable[[_Call], _Call]:
+def show_settings(
+    drawing: ProjectionSettings = DEFAULT_SETTINGS, *, without: Sequence[str] = ()
+) -> Callable[[_Call], _Call]:
     """Show the settings of a drawing, with their defaults, in the signature of a call that takes them as keywords.
 
     They stand after ``p``, or first among what is given by name. ``**drawing`` stands for these settings and nothing
@@ -181,7 +183,7 @@ def show_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> 
                 default=getattr(drawing, setting.name),
                 annotation=setting.type,
             )
-            for setting in fields(Drawing)
+            for setting in fields(ProjectionSettings)
             if setting.name not in without
         ]
         names = [part.name for part in own]
@@ -196,4 +198,4 @@ def show_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> 
 
 
 # Their settings show in the signature of `Projections.fit` too, which lies below them.
-show_drawing()(Projections.fit.__func__)  # type: ignore[attr-defined]  # the function behind the class method
+show_settings()(Projections.fit.__func__)  # type: ignore[attr-defined]  # the function behind the class method

@@ -22,7 +22,7 @@ from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
-from sotdd.measure.comparison import DRAWING as TEST_DRAWING
+from sotdd.measure.comparison import DEFAULT_SETTINGS as TEST_SETTINGS
 from sotdd.measure.comparison import Permuting, compare_pair, split_seed
 from sotdd.measure.distance import ORDER, fit_named, fit_projections
 from sotdd.measure.explanation.classes import ClassComparison, ClassCosts
@@ -30,7 +30,7 @@ from sotdd.measure.explanation.matching import match_classes
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.shares import share_changes
 from sotdd.projections.projections import Projections
-from sotdd.projections.settings import CallSettings, show_drawing
+from sotdd.projections.settings import CallSettings, show_settings
 from sotdd.sketches.saved_projections import Given, check_projections
 
 Doubles = NDArray[np.float64]
@@ -41,7 +41,7 @@ _HALF_SAMPLES = 24
 _STAGES = 3
 
 
-@show_drawing()
+@show_settings()
 def explain(
     a: Dataset,
     b: Dataset,
@@ -112,9 +112,9 @@ def explain(
         drawn.pop("n_projections", None)  # of the distance
         how = Permuting(order, label_names="match" if label_names == "match" else "ignore")
         few = None if projections is None else check_projections(projections)
-        if few is not None and few.is_sampled and few.n_projections > TEST_DRAWING.n_projections:
-            few = few.from_block(0, TEST_DRAWING.n_projections)  # of which permutations need no more
-        fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_DRAWING, weigh_points=True)
+        if few is not None and few.is_sampled and few.n_projections > TEST_SETTINGS.n_projections:
+            few = few.from_block(0, TEST_SETTINGS.n_projections)  # of which permutations need no more
+        fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_SETTINGS, weigh_points=True)
         test = compare_pair(opened, fit, how, seed, device=device, progress=first, with_shares=True)
         with choose_engine(device, datasets, count) as engine:
             distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, second)

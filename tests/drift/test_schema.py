@@ -8,7 +8,8 @@ import pytest
 import sotdd
 from sotdd.basics.remarks import Remark
 from sotdd.drift import schema
-from sotdd.inputs.agreement import cut_alike, match_columns
+from sotdd.inputs.agreement import match_columns
+from sotdd.inputs.data import cut_alike
 from sotdd.measure.columns import pool_columns
 
 N, M = 600, 200

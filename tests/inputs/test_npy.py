@@ -31,7 +31,7 @@ def test_headers_that_lie(folder):
 
 def test_zip_bombs_are_refused(folder, monkeypatch):
     """The header is honest, the ratio is not that of data."""
-    monkeypatch.setattr("sotdd.inputs.loaders.numpy_files._LARGE", 1 << 20)
+    monkeypatch.setattr("sotdd.inputs.loaders.files._LARGE", 1 << 20)
     np.savez_compressed("bomb.npz", X=np.zeros((1 << 18, 4)))
     assert "0.0 MB" in refusal("bomb.npz")
     np.savez("honest.npz", X=np.zeros((1 << 18, 4)))

@@ -18,8 +18,8 @@ from inputs.helpers import frame_of, refusal, same
 from sotdd import open_dataset
 from sotdd.compute.comparison import compare
 from sotdd.compute.torch.engine import TorchEngine
+from sotdd.inputs.features import StreamedFeatures
 from sotdd.inputs.sources import list_files
-from sotdd.inputs.streamed import StreamedFeatures
 
 
 def test_files_that_belong_together_and_files_that_do_not(folder):
@@ -132,7 +132,7 @@ def test_addresses_that_lead_nowhere(stores, monkeypatch):
 
 
 def test_large_tables_are_mapped(xy, folder, monkeypatch):
-    monkeypatch.setattr("sotdd.inputs.streamed.HELD_BYTES", 1000)
+    monkeypatch.setattr("sotdd.inputs.features.HELD_BYTES", 1000)
     monkeypatch.setattr("sotdd.inputs.loaders.tables.LOOK_ROWS", 100)
     frame = frame_of(xy).assign(city=["Rome", "Oslo", None] * 100)
     frame.loc[[3, 299], "x1"] = np.nan

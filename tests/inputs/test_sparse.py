@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import sotdd
 from inputs.helpers import refusal
-from sotdd.inputs.sparse import SparseRows
+from sotdd.inputs.features import SparseRows
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sotdd import LabelledData, SotddError, open_dataset
 from sotdd.basics.remarks import Remark
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import order_columns
-from sotdd.inputs.tensors import DeviceFeatures
+from sotdd.inputs.features import DeviceFeatures
 from sotdd.sketches import cluster
 
 LEFT_OUT = Remark("columns left out", columns={"customer_id": "id", "signup": "date", "note": "free text"})

@@ -245,7 +245,7 @@ def test_samples_of_large_datasets_count_as_the_whole_does(rng, monkeypatch):
 
 def test_tensors_on_a_device_give_the_same(rng):
     torch = pytest.importorskip("torch")
-    from sotdd.inputs.tensors import DeviceFeatures
+    from sotdd.inputs.features import DeviceFeatures
 
     x = mixed(rng, 9000)
     codes = np.zeros(len(x), np.int32)

@@ -19,8 +19,14 @@ from sotdd.compute.engine import Engine, choose_engine
 from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
 from sotdd.compute.resampling import HALVINGS, Plan, Resampling, find_distances, make_seed
 from sotdd.compute.slices import Slices, slice_datasets
-from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
-from sotdd.inputs.data import PLAIN, LabelledData, cut_range
+from sotdd.inputs.data import (
+    FEWEST_PIXELS,
+    LabelledData,
+    cut_range,
+    gather_side_remarks,
+    remark_on_ranges,
+    remark_positions,
+)
 from sotdd.projections.maps import BLOCK
 from sotdd.projections.projections import Projections
 
@@ -246,7 +252,7 @@ def remark_on_features(sides: Sequence[LabelledData], projections: Projections) 
     remarks = (*scaled, *remark_positions(sides, projections.columns)) if has_names else scaled
     if not has_names and projections.n_features >= FEWEST_PIXELS:
         remarks = (*remarks, *remark_on_ranges(sides))
-    return remarks if all(side.origin is PLAIN for side in sides) else (*remarks, *gather_side_remarks(sides))
+    return *remarks, *gather_side_remarks(sides)
 
 
 # ------------------------------------------------------------------ until an accuracy is reached

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.resources import Workers
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.tensors import DeviceFeatures
+from sotdd.inputs.features import DeviceFeatures
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.maps import BLOCK, ORDERS, Block, describe_overflow
 from sotdd.projections.projections import Projections

@@ -22,9 +22,9 @@ from sotdd.compute.distance import Distance
 from sotdd.drift.monitor import USUAL_SHIFT, DriftMonitor, find_limit
 from sotdd.drift.schema import compare_schema
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import cut_alike, drop_columns, match_columns, refuse_half_labelled, remark_positions
-from sotdd.inputs.data import Dataset, LabelledData, same_features
-from sotdd.inputs.labels import cut, find_edges
+from sotdd.inputs.agreement import drop_columns, match_columns
+from sotdd.inputs.arrays import cut, find_edges
+from sotdd.inputs.data import Dataset, LabelledData, cut_alike, refuse_half_labelled, remark_positions, same_features
 from sotdd.inputs.opening import open_alike, split_reading
 from sotdd.inputs.reading import OPTIONS, Reading
 from sotdd.inputs.sources import SourceText, split_options

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError, check_order, describe, require
 from sotdd.compute.kernels.rows import Overlaps
+from sotdd.inputs.arrays import Labels as NumberedLabels
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.labels import Labels as NumberedLabels
 from sotdd.projections.maps import BLOCK, Block
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler

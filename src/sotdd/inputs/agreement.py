@@ -1,4 +1,4 @@
-"""What datasets have to share to be compared: columns, one cut of targets into classes, one filling of gaps.
+"""What tables have to share to be compared: columns, the values of categories, one filling of gaps.
 
 Columns that have names are matched by name, whatever their order in each dataset. Tables that are compared agree on
 which of their columns are features, and on what these hold. Of a column of categories, the most frequent values of all
@@ -11,29 +11,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remark, Remarks, join_remarks
-from sotdd.basics.text import join_names, say_count
-from sotdd.inputs.data import LabelledData, same_features
-from sotdd.inputs.labels import cut, find_edges
+from sotdd.basics.remarks import Remark
+from sotdd.basics.text import join_names
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.features import DeviceFeatures, Features, Rows, StreamedFeatures
 from sotdd.inputs.schema import MISSING, OTHER, Category, Feature, LeftOut, Names, find_columns, remark_retyped
-from sotdd.inputs.streamed import Features, Rows, StreamedFeatures
-from sotdd.inputs.tensors import DeviceFeatures
 
 # Messages list this many columns.
 _SHOWN = 6
-# Fewer features than this are no pixels.
-FEWEST_PIXELS = 16
-# So many rows tell whether pixels are bytes, which are larger than this in any picture that is not black.
-_ROWS, _BRIGHT = 32, 32
-
-# Whether a dataset holds bytes or fractions of them. Matrices ask for every pair, and points on a device are far away.
-_RANGES: WeakKeyDictionary[LabelledData, str] = WeakKeyDictionary()
 
 
 def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
@@ -199,11 +189,11 @@ def _mark_codes(category: Category, feature: Feature, features: Collection[str])
         marks[-1] = True
     elif feature.value == OTHER:
         others = (value == OTHER or feature._replace(value=value).name not in features for value in category.values)
-        marks[:-1] = np.fromiter(others, bool, len(category.values))
+        marks[:-1] = [*others]
     else:
         value = category.flag if feature.kind == "number" else feature.value
-        if value in category.places:
-            marks[category.places[value]] = True
+        if value in category.values:
+            marks[category.values.index(value)] = True
     return marks
 
 
@@ -313,108 +303,3 @@ def _other_kind(column: str, owner: str, kind: str, other: LabelledData, left: L
         by=("exclude", "na_values"),
         remarks=(remark_retyped(column, kind, left, other.name),),
     )
-
-
-def remark_positions(sides: Sequence[LabelledData], columns: Names | None) -> Remarks:
-    """Remarks on the datasets whose columns have no names, where the projections or other datasets have names."""
-    if columns is None and all(data.columns is None for data in sides):
-        return ()
-    unnamed = dict.fromkeys(data.name for data in sides if data.columns is None)
-    return tuple(remark_position(name, True) for name in unnamed)
-
-
-def meets_by_position(data: LabelledData, columns: Names | None) -> bool:
-    """Whether only one of a dataset and the projections it is seen through has named columns."""
-    return (data.columns is None) != (columns is None)
-
-
-def remark_position(name: str, projections_have_names: bool) -> Remark:
-    """The remark on a dataset whose columns are matched by position for want of names."""
-    return Remark("matched by position", name=name, projections_have_names=projections_have_names)
-
-
-def gather_side_remarks(sides: Sequence[LabelledData]) -> Remarks:
-    """What is to be said of several datasets: once where it goes for all of them, or else with the name of each."""
-    several = len({side.name for side in sides}) > 1
-    shared = [remark for remark in sides[0].origin.said if all(remark in side.origin.said for side in sides)]
-    own = [
-        remark.of(side.name) if several else remark
-        for side in sides
-        for remark in side.origin.said
-        if remark not in shared
-    ]
-    return join_remarks(shared, own)
-
-
-def cut_alike(datasets: Sequence[LabelledData]) -> list[LabelledData]:
-    """The datasets with targets cut into the same bins: of all of their values together.
-
-    Bins of each dataset's own would hide that a target is larger in one of them.
-    """
-    targets = [data.origin.target for data in datasets]
-    known = [target for target in targets if target is not None]
-    if len(known) < 2:
-        return list(datasets)
-    bins = {target.bins for target in known}
-    if len(bins) > 1:
-        raise SotddError(f"targets are cut into {join_names(sorted(bins))} bins: cut all alike", by=("bins",))
-    edges = find_edges(np.concatenate([target.values for target in known]), bins.pop())
-    result = []
-    for data, target in zip(datasets, targets, strict=True):
-        if target is None:
-            result.append(data)
-            continue
-        labels = cut(target.values, edges).take(None)
-        result.append(replace(data, classes=labels.classes, codes=labels.codes))
-    return result
-
-
-def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
-    """Refuse to compare data that have labels with data that have none, unless one class was asked for."""
-    bare = next((data for data in datasets if not data.origin.labelled), None)
-    rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
-    if bare is None or rich is None:
-        return
-    same_features(datasets)  # which would be the first thing to put right
-    column = rich.origin.label_column
-    more = {} if column is None else {"exclude": column}
-    raise half_labelled_error(bare.name, rich.name, len(rich.classes), **more)
-
-
-def half_labelled_error(bare: str, rich: str, n_classes: int, **more: object) -> SotddError:
-    """The error for data without labels beside data that have them, with the settings that leave these out."""
-    found = f"dataset {bare!r} has no labels but dataset {rich!r} has {say_count(n_classes, 'class', 'classes')}"
-    return SotddError(
-        f"{found}; name the labels of both, or leave them out",
-        use={"label": None, **more},
-    )
-
-
-def find_unlabelled(data: LabelledData) -> Remarks:
-    """The remark on a dataset in which no labels were found, where they were looked for."""
-    return tuple(remark for remark in data.origin.remarks if remark.kind == "no labels")
-
-
-def remark_on_ranges(sides: Sequence[LabelledData]) -> Remarks:
-    """A remark where some datasets hold bytes and others fractions of them, judging by the first rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sotdd.inputs.data import LabelledData
-    >>> pixels = np.random.default_rng(0).integers(256, size=(10, 8, 8)).astype(np.uint8)
-    >>> remark_on_ranges([LabelledData.of(pixels, "a"), LabelledData.of(pixels / 255, "b")])
-    (Remark: values of 'a' go up to 255 and those of 'b' up to 1: divide the former by 255 if both are images,)
-    """
-    for side in sides:
-        if side not in _RANGES:
-            values = side.rows(slice(0, _ROWS))
-            low, high = values.min(), values.max()
-            if low >= 0 and _BRIGHT <= high <= 255 and (values == np.round(values)).all():
-                _RANGES[side] = "bytes"
-            else:
-                _RANGES[side] = "fractions" if low >= -1.000001 and 0.5 < high <= 1.000001 else ""
-    names = {_RANGES[side]: side.name for side in reversed(sides)}
-    if not {"bytes", "fractions"} <= names.keys():
-        return ()
-    return (Remark("ranges differ", whole=names["bytes"], fractions=names["fractions"]),)

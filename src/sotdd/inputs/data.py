@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError, check_name
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
-from sotdd.basics.text import quote, say_count
-from sotdd.inputs.features import check_features, features_and_labels, take_rows
-from sotdd.inputs.labels import Labels
+from sotdd.basics.text import join_names, quote, say_count
+from sotdd.inputs.arrays import Labels, check_features, cut, features_and_labels, find_edges
+from sotdd.inputs.features import Features, take_rows
 from sotdd.inputs.schema import MISSING, Category, ColumnKind, Feature, LeftOut, Names, Schema, find_columns
-from sotdd.inputs.streamed import Features
 
 
 class Indexed(Protocol):
@@ -36,6 +35,10 @@ Dataset: TypeAlias = """
 
 # Rows are converted, checked and projected in blocks of at most this many values and this many rows.
 _BLOCK_VALUES, _MOST_ROWS = 1 << 19, 512
+# Fewer features than this are no pixels.
+FEWEST_PIXELS = 16
+# So many rows tell whether pixels are bytes, which are larger than this in any picture that is not black.
+_PIXEL_ROWS, _BRIGHT = 32, 32
 # How much memory sums of each class over a part of the features may take.
 _CLASS_BYTES = 64 << 20
 
@@ -119,10 +122,6 @@ class Origin:
         return {column: mask for column, mask in masks.items() if mask.any()}
 
 
-# Of datasets about which nothing had to be decided.
-PLAIN = Origin()
-
-
 @dataclass(frozen=True, eq=False)
 class LabelledData:
     """Features and labels that were checked and belong together; the features stay where they are.
@@ -159,7 +158,7 @@ class LabelledData:
     classes: tuple[Hashable, ...]
     codes: NDArray[np.integer]
     columns: tuple[str, ...] | None = None
-    origin: Origin = PLAIN
+    origin: Origin = Origin()
 
     @classmethod
     def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
@@ -174,8 +173,7 @@ class LabelledData:
         features, values = features_and_labels(source, name)
         array = check_features(features, name)
         labels = Labels.one_class(len(array)) if values is None else Labels.of_classes(values, len(array), name)
-        origin = Origin(labelled=False) if values is None else PLAIN
-        return cls(name, array, labels.classes, labels.codes, origin=origin)
+        return cls(name, array, labels.classes, labels.codes, origin=Origin(labelled=values is not None))
 
     def __repr__(self) -> str:
         """Name and size, for people."""
@@ -300,6 +298,9 @@ def cut_range(count: int, size: int) -> list[slice]:
     return [slice(start, stop) for start, stop in neighbours(edges)]
 
 
+# ------------------------------------------------------------------ several datasets
+
+
 def same_features(datasets: Sequence[LabelledData]) -> int:
     """Return the number of features of all datasets, or refuse datasets that do not agree."""
     first = datasets[0]
@@ -316,3 +317,102 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                 f"has {first.n_features:,}{wanted}: {how}."
             )
     return first.n_features
+
+
+def remark_positions(sides: Sequence[LabelledData], columns: Names | None) -> Remarks:
+    """Remarks on the datasets whose columns have no names, where the projections or other datasets have names."""
+    if columns is None and all(data.columns is None for data in sides):
+        return ()
+    unnamed = dict.fromkeys(data.name for data in sides if data.columns is None)
+    return tuple(remark_position(name, True) for name in unnamed)
+
+
+def remark_position(name: str, projections_have_names: bool) -> Remark:
+    """The remark on a dataset whose columns are matched by position for want of names."""
+    return Remark("matched by position", name=name, projections_have_names=projections_have_names)
+
+
+def gather_side_remarks(sides: Sequence[LabelledData]) -> Remarks:
+    """What is to be said of several datasets: once where it goes for all of them, or else with the name of each."""
+    several = len({side.name for side in sides}) > 1
+    shared = [remark for remark in sides[0].origin.said if all(remark in side.origin.said for side in sides)]
+    own = [
+        remark.of(side.name) if several else remark
+        for side in sides
+        for remark in side.origin.said
+        if remark not in shared
+    ]
+    return join_remarks(shared, own)
+
+
+def cut_alike(datasets: Sequence[LabelledData]) -> list[LabelledData]:
+    """The datasets with targets cut into the same bins: of all of their values together.
+
+    Bins of each dataset's own would hide that a target is larger in one of them.
+    """
+    targets = [data.origin.target for data in datasets]
+    known = [target for target in targets if target is not None]
+    if len(known) < 2:
+        return list(datasets)
+    bins = {target.bins for target in known}
+    if len(bins) > 1:
+        raise SotddError(f"targets are cut into {join_names(sorted(bins))} bins: cut all alike", by=("bins",))
+    edges = find_edges(np.concatenate([target.values for target in known]), bins.pop())
+    result = []
+    for data, target in zip(datasets, targets, strict=True):
+        if target is None:
+            result.append(data)
+            continue
+        labels = cut(target.values, edges).take(None)
+        result.append(replace(data, classes=labels.classes, codes=labels.codes))
+    return result
+
+
+def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
+    """Refuse to compare data that have labels with data that have none, unless one class was asked for."""
+    bare = next((data for data in datasets if not data.origin.labelled), None)
+    rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
+    if bare is None or rich is None:
+        return
+    same_features(datasets)  # which would be the first thing to put right
+    column = rich.origin.label_column
+    more = {} if column is None else {"exclude": column}
+    raise half_labelled_error(bare.name, rich.name, len(rich.classes), **more)
+
+
+def half_labelled_error(bare: str, rich: str, n_classes: int, **more: object) -> SotddError:
+    """The error for data without labels beside data that have them, with the settings that leave these out."""
+    found = f"dataset {bare!r} has no labels but dataset {rich!r} has {say_count(n_classes, 'class', 'classes')}"
+    return SotddError(
+        f"{found}; name the labels of both, or leave them out",
+        use={"label": None, **more},
+    )
+
+
+def find_unlabelled(data: LabelledData) -> Remarks:
+    """The remark on a dataset in which no labels were found, where they were looked for."""
+    return tuple(remark for remark in data.origin.remarks if remark.kind == "no labels")
+
+
+def remark_on_ranges(sides: Sequence[LabelledData]) -> Remarks:
+    """A remark where some datasets hold bytes and others fractions of them, judging by the first rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.inputs.data import LabelledData
+    >>> pixels = np.random.default_rng(0).integers(256, size=(10, 8, 8)).astype(np.uint8)
+    >>> remark_on_ranges([LabelledData.of(pixels, "a"), LabelledData.of(pixels / 255, "b")])
+    (Remark: values of 'a' go up to 255 and those of 'b' up to 1: divide the former by 255 if both are images,)
+    """
+    names: dict[str, str] = {}
+    for side in reversed(sides):
+        values = side.rows(slice(0, _PIXEL_ROWS))
+        low, high = values.min(), values.max()
+        if low >= 0 and _BRIGHT <= high <= 255 and (values == np.round(values)).all():
+            names["bytes"] = side.name
+        elif low >= -1.000001 and 0.5 < high <= 1.000001:
+            names["fractions"] = side.name
+    if not {"bytes", "fractions"} <= names.keys():
+        return ()
+    return (Remark("ranges differ", whole=names["bytes"], fractions=names["fractions"]),)

@@ -20,26 +20,30 @@ from sotdd.basics.errors import SotddError, check_name, describe
 from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
 from sotdd.basics.text import join_names, say_count
-from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
-from sotdd.inputs.data import Dataset, LabelledData, Origin, Target
+from sotdd.inputs.agreement import arrange, count_gaps, list_features, match_columns
+from sotdd.inputs.arrays import (
+    Labels,
+    NoRows,
+    check_features,
+    cut,
+    features_and_labels,
+    find_edges,
+    is_frame,
+    is_huggingface_data,
+    is_torch_data,
+)
+from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, cut_alike
 from sotdd.inputs.features import take_rows
-from sotdd.inputs.labels import Labels, NoRows, cut, find_edges
-from sotdd.inputs.loaders.arrays import open_arrays
-from sotdd.inputs.loaders.tables import is_frame, open_frame
-from sotdd.inputs.loaders.torch_datasets import is_torch_data, open_torch
-from sotdd.inputs.preparation import Items, Loaded, prepare_rows
+from sotdd.inputs.loaders.datasets import open_huggingface, open_torch
+from sotdd.inputs.loaders.tables import open_frame
+from sotdd.inputs.preparation import Items, Loaded, is_image, prepare_rows
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Reading, ReadingSettings, TableSettings
 from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.schema import Schema
 from sotdd.inputs.sources import SourceText, open_path
-from sotdd.inputs.sparse import is_sparse
-from sotdd.inputs.streamed import StreamedFeatures
 
 if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., object])
-
-# What datasets of Hugging Face's library are called.
-_HUGGINGFACE = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
 
 
 def _shows_reading(call: _Call) -> _Call:
@@ -134,20 +138,51 @@ def open_alike(
 
 def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # anything
     """Open an object by what its type is called and what it can do: no library is imported to tell."""
-    if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)) or is_sparse(source):
-        return open_arrays(source, name, reading)
     if is_frame(source):
         return open_frame(source, name, reading)
-    if type(source).__module__.split(".")[0] == "datasets" and type(source).__name__ in _HUGGINGFACE:
-        from sotdd.inputs.loaders.huggingface import open_huggingface
-
+    if is_huggingface_data(source):
         return open_huggingface(source, name, reading)
     if is_torch_data(source):
         tensors = source.tensors if type(source).__name__ == "TensorDataset" else ()
         if len(tensors) == 2 and reading.label_is_auto:
-            return open_arrays(tensors, name, reading)  # as they are, on their device
+            return _open_arrays(tensors, name, reading)  # as they are, on their device
         return open_torch(source, name, reading)
-    return open_arrays(source, name, reading)
+    return _open_arrays(source, name, reading)
+
+
+def _open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # anything
+    """Open ``(features, labels)``, features alone, or a dataset that is open already."""
+    if isinstance(source, LabelledData):
+        reading.refuse("a dataset that is open")
+        known = Labels(source.classes, source.codes)
+        return Loaded(source.features, known, source.columns, source.origin, order=source.table)
+    if reading.label_column is not None:
+        reading.refuse("arrays", "label")
+    features, labels = features_and_labels(source, name)
+    if is_frame(features):  # beside its labels: the same rules as for one that holds them
+        loaded = open_frame(features, name, replace(reading, label=None, max_points=None))
+    else:
+        reading.refuse("arrays")
+        items = _list_items(features)
+        held = Items(len(items), lambda rows: [items[row] for row in rows]) if items else check_features(features, name)
+        loaded = Loaded(held, None)
+    if labels is None or reading.unlabelled:
+        return loaded
+    return replace(loaded, labels=Labels.of(labels, len(loaded.features), name))
+
+
+def _list_items(features: Any) -> list[Any]:  # noqa: ANN401  # anything
+    """Texts or images in a list, or texts in an array or a column; none for anything else."""
+    if type(features).__name__ == "Series" and hasattr(features, "to_list"):
+        values = features.to_list()
+    elif isinstance(features, np.ndarray) and features.ndim == 1 and features.dtype.kind in "UTO":
+        values = features.tolist()
+    else:
+        values = list(features) if isinstance(features, (list, tuple)) else []
+    images = sum(map(is_image, values))
+    if 0 < images < len(values):
+        raise SotddError("some of the features are images and some are not: expected all of one kind.")
+    return values if images or all(isinstance(value, str) for value in values) else []
 
 
 def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
@@ -162,7 +197,8 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
         origin = origin.also(*labels.remark_many())
     else:
         labels, origin = _cut_target(loaded, origin, reading.bins, name)
-    groups, n_seen = _find_groups(loaded, reading, len(features), name), loaded.rows_seen or len(features)
+    n_seen = len(features) if loaded.rows is None else origin.rows_seen
+    groups = _find_groups(loaded, reading, n_seen, name)
     origin = replace(origin, groups=groups, rows_seen=origin.rows_seen or n_seen)
     most = None if loaded.rows is not None else reading.max_points
     rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=most))
@@ -186,19 +222,18 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     return data
 
 
-def _find_groups(loaded: Loaded, reading: Reading, n_rows: int, name: str) -> NDArray[np.int64] | None:
+def _find_groups(loaded: Loaded, reading: Reading, n_seen: int, name: str) -> NDArray[np.int64] | None:
     """(n,) which rows belong together: by a column, by what was given, or as neighbours; None if each is by itself."""
-    numbers = np.arange(n_rows, dtype=np.int64) if loaded.rows is None else loaded.rows
+    numbers = np.arange(n_seen, dtype=np.int64) if loaded.rows is None else loaded.rows
     if reading.blocks is not None:
         return numbers // reading.blocks
     if reading.groups is None:
         return loaded.origin.groups
     if loaded.groups is not None:
         codes = loaded.groups.codes.astype(np.int64)
-        return np.where(codes < 0, len(loaded.groups.classes) + np.arange(n_rows), codes)  # unknown: by themselves
+        return np.where(codes < 0, len(loaded.groups.classes) + np.arange(len(codes)), codes)  # unknown: by themselves
     if isinstance(reading.groups, str):
         raise SotddError(f"names a column but {name} is no table: give one entry per row.", setting="groups")
-    n_seen = loaded.rows_seen or n_rows
     if len(reading.groups) != n_seen:
         entries, rows = say_count(len(reading.groups), "entry", "entries"), say_count(n_seen, "row")
         raise SotddError(f"has {entries} but {name} has {rows}: give one entry per row.", setting="groups")
@@ -264,7 +299,8 @@ def _open_together(sources: Sequence[tuple[str, Any]], reading: ReadingSettings)
     nowhere = set.intersection(*({*one.facts["columns"]} for one in said)) if len(said) == len(opened) else ()
     if nowhere:
         raise SotddError(f"no dataset has a column {join_names(sorted(nowhere))} to leave out: check the name.")
-    return cut_alike(match_columns(opened))
+    are_tables = any(data.columns is not None for data in opened)
+    return cut_alike(match_columns(opened) if are_tables else opened)
 
 
 def name_sources(datasets: object, *kinds: type) -> list[tuple[str, Any]]:

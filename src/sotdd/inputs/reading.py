@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 import numpy as np
 
 from sotdd.basics.errors import SotddError, UnknownSetting, check_choice, check_count, check_seed, describe
-from sotdd.inputs.encode import Encoder
 from sotdd.inputs.schema import Schema
 
 Name = str | int
@@ -131,6 +130,12 @@ def _only(test: Callable[[Any], bool]) -> Callable[[Any, str], Any]:
         return value
 
     return take
+
+
+def _is_encoder(value: Any) -> bool:  # noqa: ANN401  # anything
+    """Whether a value can encode; what has ``transform`` is fitted, such as a pipeline of scikit-learn."""
+    named = value != "" if isinstance(value, str) else not isinstance(value, type)
+    return named and (callable(value) or hasattr(value, "encode") or hasattr(value, "transform"))  # as a text can
 
 
 def _take_one_hot(one_hot: Any, _: str) -> int:  # noqa: ANN401  # anything
@@ -299,11 +304,14 @@ class Reading:
     image_mode: str | None = _option(
         None, "Whether images become grey, 'L', or coloured, 'RGB'.", choices=("L", "RGB"), kept=True
     )
-    encoder: Encoder | None = _option(  # noqa: RUF009  # a field
+    encoder: Any = _option(  # noqa: RUF009  # a field
         None,
         "What turns texts, images or rows into vectors, each by itself: a function of a batch, an object with "
         "``encode``, or the name of a sentence-transformers model. It gets a list of texts, an array of numbers, or of "
         "images where ``image_size`` is given, or else a list of Pillow images.",
+        take=_only(_is_encoder),
+        expected="a function of a batch, an object with encode or transform, or the name of a sentence-transformers "
+        "model",
     )
     bins: int | None = _option(
         None,
@@ -351,8 +359,6 @@ class Reading:
             raise UnknownSetting(f"there is no option {', '.join(unknown)} of reading data: check the spelling.")
         given = {name: value for name, value in asked.items() if value is not getattr(DEFAULTS, name)}
         reading = cls(**{name: OPTIONS[name].check(value, name) for name, value in given.items()})
-        if reading.encoder is not None:
-            reading = replace(reading, encoder=Encoder(reading.encoder))
         if reading.separator is not None and reading.separator == reading.decimal:
             raise SotddError(f"separator and decimal are both {reading.separator!r}: expected two characters.")
         if reading.groups is not None and reading.blocks is not None:

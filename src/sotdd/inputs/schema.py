@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -160,11 +159,6 @@ class Category:
     most: int
     flag: str | None = None
     number: LeftOut | None = None
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The number of each value."""
-        return {value: code for code, value in enumerate(self.values)}
 
     def count_values(self) -> dict[str, int]:
         """The values that there are, and how often."""

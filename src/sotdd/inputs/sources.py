@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import import_module
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.error import HTTPError
@@ -33,19 +32,16 @@ from sotdd.inputs.reading import OPTIONS, Reading
 
 # What reads a file, by how its name ends.
 _LOADERS = {
-    ".npz": "numpy_files.open_npz", ".npy": "numpy_files.open_npy",
-    ".csv": "files.open_csv", ".tsv": "files.open_csv",
-    ".parquet": "files.open_parquet", ".pq": "files.open_parquet",
-    ".arrow": "files.open_arrow", ".feather": "files.open_arrow", ".ipc": "files.open_arrow",
-    ".jsonl": "files.open_json", ".ndjson": "files.open_json",
-    ".xlsx": "files.open_workbook", ".xls": "files.open_workbook", ".ods": "files.open_workbook",
-    ".db": "files.open_database", ".sqlite": "files.open_database", ".sqlite3": "files.open_database",
-    ".duckdb": "files.open_database",
+    ".npz": "open_npz", ".npy": "open_npy",
+    ".csv": "open_csv", ".tsv": "open_csv",
+    ".parquet": "open_parquet", ".pq": "open_parquet",
+    ".arrow": "open_arrow", ".feather": "open_arrow", ".ipc": "open_arrow",
+    ".jsonl": "open_json", ".ndjson": "open_json",
+    ".xlsx": "open_workbook", ".xls": "open_workbook", ".ods": "open_workbook",
+    ".db": "open_database", ".sqlite": "open_database", ".sqlite3": "open_database", ".duckdb": "open_database",
 }  # fmt: skip
 # How the names of tables end of which a folder may hold several.
-_IN_FOLDERS = {suffix: loader for suffix, loader in _LOADERS.items() if suffix in
-               (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".jsonl", ".ndjson")}  # fmt: skip
-_PARQUET = (".parquet", ".pq")
+_IN_FOLDERS = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".jsonl", ".ndjson")
 # Text files may be compressed.
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 # What stands for standard input.
@@ -111,7 +107,7 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
     """Open a file or folder by what it is."""
     try:
         if path == _STDIN:
-            return _load("files.open_csv")([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
+            return _open_files([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
         target = Path(path)
         is_there = not is_remote(path) and exists(target)
         if not is_there or not target.is_dir():
@@ -119,7 +115,11 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
         if not reading.unlabelled:
             _refuse_splits(target)
         files = list_files(str(target))
-        return _open_files(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
+        if files:
+            return _open_files(files, name, reading)
+        from sotdd.inputs.loaders.images import open_folder
+
+        return open_folder(target, name, reading)
     except PermissionError as error:
         raise access_error(error.filename or path, error) from error
 
@@ -132,17 +132,21 @@ def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
     if suffix is None:
         known = ", ".join(_LOADERS)
         raise SotddError(f"cannot tell what {paths[0]} is: expected {known}, or a folder.")
-    loader = _load(_LOADERS[suffix])
-    elsewhere = [path for path in paths if is_remote(path) and (suffix not in _PARQUET or is_web(path))]
-    local = [str(download(path)) if path in elsewhere else path for path in paths]
-    for path in local:
-        if not is_remote(path):
-            refuse_irregular(Path(path))
-    # Arrow would take a name such as word:x.parquet for an address.
-    local = [os.path.abspath(path) if ":" in path and not is_remote(path) else path for path in local]
-    if suffix in (".npz", ".npy") or _LOADERS[suffix].endswith(("workbook", "database")):
-        return loader(Path(local[0]), name, reading)
-    return loader(local, name, reading)
+    from sotdd.inputs.loaders import files
+
+    local = []
+    for path in paths:
+        in_place = is_remote(path) and _LOADERS[suffix] == "open_parquet" and not is_web(path)
+        local.append(path if in_place else _take_local(path))
+    load: Callable[..., Loaded] = getattr(files, _LOADERS[suffix])
+    return load(local, name, reading)
+
+
+def _take_local(path: str) -> str:
+    """A file on this machine, which a remote one is copied to; a device or a pipe is refused."""
+    local = str(download(path)) if is_remote(path) else path
+    refuse_irregular(Path(local))
+    return os.path.abspath(local) if ":" in local else local  # Arrow would take word:x.parquet for an address
 
 
 def find_suffix(path: str) -> str | None:
@@ -162,13 +166,6 @@ def _refuse_splits(folder: Path) -> None:
     if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(inside):
         names = ", ".join(repr(path.name) for path in below)
         raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: open {below[0]}.")
-
-
-def _load(loader: str) -> Callable[..., Loaded]:
-    """A loader by its module and name; each module is imported only when it is used."""
-    module, _, name = loader.partition(".")
-    load: Callable[..., Loaded] = getattr(import_module(f"sotdd.inputs.loaders.{module}"), name)
-    return load
 
 
 @contextmanager
@@ -246,7 +243,7 @@ def _list_folder(folder: Path) -> list[str]:
 
 def _refuse_mixed(files: list[str], path: str) -> list[str]:
     """Refuse files of several kinds, which would be several datasets."""
-    kinds = {None if (suffix := find_suffix(file)) is None else _IN_FOLDERS.get(suffix): file for file in files}
+    kinds = {_LOADERS[suffix] if (suffix := find_suffix(file)) in _IN_FOLDERS else None: file for file in files}
     if len(kinds) > 1 or None in kinds:
         raise SotddError(f"{path} means {', '.join(kinds.values())}: expected tables of one kind.")
     return files

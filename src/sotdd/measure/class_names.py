@@ -23,7 +23,7 @@ from sotdd.basics.remarks import Remark
 from sotdd.basics.resources import check_fits
 from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.streamed import StreamedFeatures, add_columns
+from sotdd.inputs.features import StreamedFeatures, add_columns
 from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.projections.settings import DEFAULT_SETTINGS
 

@@ -25,11 +25,10 @@ from sotdd.compute.engine import Engine, choose_engine
 from sotdd.compute.resampling import Marks, Plan, collect_costs, find_distances
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs import open_pair
-from sotdd.inputs.agreement import refuse_half_labelled
-from sotdd.inputs.data import Dataset, LabelledData, cut_range
+from sotdd.inputs.data import Dataset, LabelledData, cut_range, refuse_half_labelled
+from sotdd.inputs.features import StreamedFeatures
 from sotdd.inputs.opening import split_reading
 from sotdd.inputs.sampling import sample_rows
-from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.measure import statistics
 from sotdd.measure.changes import find_changes
 from sotdd.measure.columns import Column, pool_columns, rank_columns, score_columns

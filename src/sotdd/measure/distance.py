@@ -16,8 +16,7 @@ from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import SPLITS
 from sotdd.inputs import open_pair
-from sotdd.inputs.agreement import refuse_half_labelled
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere

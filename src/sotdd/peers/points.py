@@ -17,8 +17,7 @@ from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.resources import Report, check_fits
 from sotdd.compute.distance import Distance
 from sotdd.inputs import open_pair
-from sotdd.inputs.agreement import gather_side_remarks, remark_positions
-from sotdd.inputs.data import Dataset, LabelledData, same_features
+from sotdd.inputs.data import Dataset, LabelledData, gather_side_remarks, remark_positions, same_features
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
 
 Doubles = NDArray[np.float64]

@@ -15,7 +15,7 @@ from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.resources import kept_property, serial_blas
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.sparse import SparseRows
+from sotdd.inputs.features import SparseRows
 from sotdd.projections.maps import DirectionMap, Directions, PointMap, check_numbers
 from sotdd.projections.rotations import FEWEST_FEATURES, HadamardDirections
 

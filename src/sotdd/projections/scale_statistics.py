@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import refuse_beyond_float64
 from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.tensors import DeviceFeatures
+from sotdd.inputs.features import DeviceFeatures
 
 Doubles = NDArray[np.float64]
 

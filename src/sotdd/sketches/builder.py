@@ -20,13 +20,10 @@ from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.remarks import Remarks, join_remarks
 from sotdd.basics.resources import Workers
 from sotdd.basics.text import say_count
-from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
-from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.inputs.labels import NoRows
-from sotdd.inputs.loaders.tables import is_frame
+from sotdd.inputs.arrays import NoRows, is_frame, is_tensor
+from sotdd.inputs.data import Dataset, LabelledData, find_unlabelled, remark_position
 from sotdd.inputs.opening import open_alike
 from sotdd.inputs.schema import Schema
-from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.maps import BLOCK, Block
 from sotdd.projections.projections import Projections
 from sotdd.sketches.codec import pack, pack_labels, pack_remarks, unpack
@@ -143,7 +140,7 @@ class SketchBuilder:
     def add_opened(self, batch: LabelledData) -> None:
         """Add a batch whose columns are in the order of the projections."""
         with self._adding(batch.classes):
-            self.by_position |= meets_by_position(batch, self.projections.columns)
+            self.by_position |= (batch.columns is None) != (self.projections.columns is None)
             self.remarks = join_remarks(self.remarks, find_unlabelled(batch))
             self.sums.add_batch(batch)
 

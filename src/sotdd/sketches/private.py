@@ -28,9 +28,8 @@ from sotdd.basics.remarks import Remark
 from sotdd.basics.resources import check_fits
 from sotdd.basics.text import say_count
 from sotdd.compute.slices import ProjectedPoints
+from sotdd.inputs.arrays import is_sparse, is_tensor
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.inputs.sparse import is_sparse
-from sotdd.inputs.tensors import is_tensor
 from sotdd.projections.labels import CUT, LabelTerms
 from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import adds_up, check_name, open_batch

@@ -17,7 +17,7 @@ from sotdd.basics.text import json_label, quote, say_count
 from sotdd.compute.class_moments import ClassMoments, PointMoments, control_pairs
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator, estimate_distance
-from sotdd.inputs.agreement import half_labelled_error
+from sotdd.inputs.data import half_labelled_error
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Reader, pack, pack_remarks, unpack

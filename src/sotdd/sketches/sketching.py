@@ -21,8 +21,7 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import Resampling
 from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import find_unlabelled, meets_by_position, remark_position
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.data import Dataset, LabelledData, find_unlabelled, remark_position
 from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import SketchBuilder, adds_up, check_name, open_batch
@@ -130,7 +129,7 @@ def _sketch_sorted(
             if not exact:
                 # On the host: a walk along two functions is nothing for a device, and copies are faster than sorts.
                 lost[here, :2] = measure_loss(active.fetch_rows(rows), quantiles[here], kept, active.workers.each)
-    by_position = meets_by_position(data, projections.columns)
+    by_position = (data.columns is None) != (projections.columns is None)
     remarks = [remark_position(data.name, projections.columns is not None)] if by_position else []
     return Sketch(
         data.name,

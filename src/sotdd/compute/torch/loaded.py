@@ -22,7 +22,7 @@ from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Classes, Rows, Uploaded, copy_array
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.tensors import DeviceFeatures
+from sotdd.inputs.features import DeviceFeatures
 from sotdd.projections.maps import BLOCK, Block, describe_overflow
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler

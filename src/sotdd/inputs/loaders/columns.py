@@ -36,7 +36,7 @@ from sotdd.inputs.loaders.values import (
     try_cast,
 )
 from sotdd.inputs.reading import Reading
-from sotdd.inputs.schema import KINDS, MISSING, ColumnKind, Feature, LeftOut, Names, Schema, remark_retyped
+from sotdd.inputs.schema import KINDS, MISSING, ColumnKind, Feature, LeftOut, Names, remark_retyped
 
 # Arrow's own types are not checked, since it is optional.
 Table = Any
@@ -97,8 +97,6 @@ class Columns:
                 raise SotddError(f"{name} has two columns named {title!r}: rename one.")
         kinds = {one.name: find_kind(one.type) for one in look.schema if not one.name.startswith(_INDEX)}
         kinds |= dict.fromkeys(images, "image")
-        if reading.schema is not None:
-            _refuse_dropped(kinds, reading.schema, reading, name)
         values = dict(zip(look.schema.names, look.columns, strict=True))
         label, remarks = _find_label(kinds, values, reading, name)
         groups = reading.groups if isinstance(reading.groups, str) else None
@@ -268,6 +266,9 @@ def _list_wanted(
     """
     by = [reading.groups] if isinstance(reading.groups, str) else []
     if reading.schema is not None:
+        needed = dict.fromkeys([*reading.schema.kinds, *([] if label is None else [label]), *by])
+        if dropped := [column for column in needed if column not in kinds]:
+            raise _unknown_error(kinds, name, *dropped)
         others = [column for column in reading.schema.left_out if column in kinds and column not in (label, *by)]
         categories = {column for column, kind in reading.schema.kinds.items() if kind == "category"}
         return {**dict.fromkeys(others, False), **dict.fromkeys(reading.schema.kinds, True)}, categories
@@ -288,7 +289,7 @@ def _list_wanted(
         else:
             found = [column for column in _find_matches(pattern, kinds, name, made.column) if column in rest]
             if not found:
-                raise _unknown_error(made.column, kinds, name)
+                raise _unknown_error(kinds, name, made.column)
             for column in found:
                 wanted.setdefault(column, False)
     return wanted, categories
@@ -297,7 +298,7 @@ def _list_wanted(
 def _find_matches(pattern: str, kinds: Mapping[str, str], name: str, of: str | None = None) -> list[str]:
     """The columns that a name or a pattern means; a name that is none of them is refused, and called ``of``."""
     if pattern not in kinds and not _is_pattern(pattern):
-        raise _unknown_error(of or pattern, kinds, name)
+        raise _unknown_error(kinds, name, of or pattern)
     return [pattern] if pattern in kinds else [column for column in kinds if fnmatchcase(column, pattern)]
 
 
@@ -305,20 +306,10 @@ def _is_pattern(name: str) -> bool:
     return any(letter in name for letter in "*?[")
 
 
-def _unknown_error(pattern: str, kinds: Mapping[str, str], name: str, *others: str) -> SotddError:
-    known, missing = join_names([*map(repr, kinds)], _SHOWN), (pattern, *others)
+def _unknown_error(kinds: Mapping[str, str], name: str, *missing: str) -> SotddError:
+    known = join_names([*map(repr, kinds)], _SHOWN)
     found = f"{name} has no column {join_names([*map(repr, missing)], _SHOWN)}, only {known}: check the name."
     return SotddError(found, remarks=(Remark("dropped columns", columns=missing),))
-
-
-def _refuse_dropped(kinds: Mapping[str, str], schema: Schema, reading: Reading, name: str) -> None:
-    """Refuse a table without columns of the one that it is to be read like; of labels, if these are the same."""
-    label = schema.label if reading.label_is_auto else reading.label_column
-    groups = reading.groups if isinstance(reading.groups, str) else None
-    wanted = dict.fromkeys([*schema.kinds, *(str(one) for one in (label, groups) if one is not None)])
-    dropped = [title for title in wanted if title not in kinds]
-    if dropped:
-        raise _unknown_error(dropped[0], kinds, name, *dropped[1:])
 
 
 def _refuse_retyped(left_out: Mapping[str, LeftOut], reading: Reading, name: str) -> None:
@@ -355,7 +346,7 @@ def _find_label(
         return None, ()
     if reading.label_column is not None:
         if str(reading.label_column) not in kinds:
-            raise _unknown_error(str(reading.label_column), kinds, name)
+            raise _unknown_error(kinds, name, str(reading.label_column))
         return str(reading.label_column), ()
     if reading.schema is not None and reading.schema.label is not None:
         return reading.schema.label, ()

@@ -1,4 +1,8 @@
-"""Files that hold tables: CSV, Parquet, Arrow, JSON lines, workbooks and databases, each as record batches."""
+"""Files that hold tables, each read as record batches: CSV, Parquet, Arrow, JSON lines, workbooks and databases.
+
+And NumPy's own: every array is mapped before anything of it is read, so that its header cannot ask for more memory than
+the file has bytes, and pickled objects are refused.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import find_store, is_remote
+from sotdd.basics.remarks import Remark
 from sotdd.basics.text import join_names
+from sotdd.inputs.arrays import Labels, check_features
+from sotdd.inputs.data import Origin
+from sotdd.inputs.features import HELD_BYTES
 from sotdd.inputs.loaders.tables import Read, load_table, make_column, read_whole
 from sotdd.inputs.loaders.values import Batch, arrow, find_kind
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading
-from sotdd.inputs.sources import reading_file, temporary_folder
+from sotdd.inputs.sources import exists, reading_file, refuse_irregular, temporary_folder
 
 Schema = Any
 # The names of columns, or None for all.
@@ -43,6 +54,9 @@ _MOST_SECONDS, _MOST_ROWS, _MOST_VALUE_BYTES = 60, 20_000_000, 1 << 24
 _MOST_CELLS = 50_000_000
 # Rows read at a time.
 _BATCH_ROWS = 1 << 14
+# Arrays beyond this many bytes that compress by more than this factor are taken for a zip bomb: data never do.
+_LARGE = 1 << 30
+_SQUEEZED = 100
 
 
 def open_csv(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
@@ -160,9 +174,10 @@ open_parquet = partial(_open_tables, _read_parquet, "a Parquet file")
 # ------------------------------------------------------------------ workbooks and databases
 
 
-def open_workbook(path: Path, name: str, reading: Reading) -> Loaded:
+def open_workbook(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
     """Open a sheet, of which the first row names the columns."""
     reading.refuse("a workbook")
+    path = Path(paths[0])
     _refuse_wide_sheets(path)
     library = require("python_calamine", "reading workbooks", "'sotdd[excel]'")
     with reading_file(path, "a workbook"):
@@ -195,9 +210,10 @@ def _refuse_wide_sheets(path: Path) -> None:
                 )
 
 
-def open_database(path: Path, name: str, reading: Reading) -> Loaded:
+def open_database(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
     """Open a table of SQLite or DuckDB, or a view that is named; nothing is written, and no other file is read."""
     reading.refuse("a database")
+    path = Path(paths[0])
     with reading_file(path, "a database of SQLite or DuckDB"):
         with path.open("rb") as file:
             is_duckdb = file.read(12)[8:] == b"DUCK"
@@ -254,3 +270,65 @@ def _load_columns(names: Sequence[str], columns: Sequence[Sequence[Any]], name: 
     """The dataset that columns of Python's values make."""
     table = arrow().table([make_column(values) for values in columns], names=names[: len(columns)])
     return load_table(read_whole(table), name, reading)
+
+
+# ------------------------------------------------------------------ NumPy's own files
+
+
+def open_npy(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
+    """Open features without reading them, and read labels from the file that ``label`` names."""
+    reading.refuse("an .npy file")
+    path = Path(paths[0])
+    if reading.label_column is None and not reading.unlabelled:
+        raise SotddError(f"{path} holds features only: name the labels, {path}::label=LABELS.npy, or pass label=None.")
+    features = check_features(_read_array(path), name)
+    if reading.label_column is None:
+        return Loaded(features, None)
+    named = Path(str(reading.label_column))  # as it is, or in the folder of the features
+    labels = _read_array(named if named.is_absolute() or exists(named) else path.parent / named)
+    return Loaded(features, Labels.of(labels, len(features), name))
+
+
+def _read_array(path: Path, what: object = None) -> NDArray[Any]:
+    """The array in an .npy file, which messages call ``what``; a large one stays mapped."""
+    refuse_irregular(path)
+    with reading_file(what or path, "an array of numbers or texts, as numpy.save writes it"):
+        array = np.lib.format.open_memmap(path, "r")
+        if array.offset + array.nbytes != path.stat().st_size:
+            raise ValueError("its header declares another size")
+        return array if array.nbytes > HELD_BYTES else np.array(array)
+
+
+def open_npz(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
+    """Read the features X and the labels y, or arrays of other names."""
+    reading.refuse("an .npz file")
+    path = Path(paths[0])
+    if reading.features is not None and len(reading.features) > 1:
+        raise SotddError(f"features of {path} are {len(reading.features)} names: expected one array.")
+    wanted = "X" if reading.features is None else str(reading.features[0])
+    label = "y" if reading.label_column is None else str(reading.label_column)
+    labels, origin = None, Origin()
+    with reading_file(path, "an .npz file of arrays"), zipfile.ZipFile(path) as archive:
+        features = _read_member(archive, wanted, path)
+        if reading.label_is_auto and f"{label}.npy" not in archive.NameToInfo:
+            origin = origin.also(Remark("no labels", names=(label,)))
+        elif not reading.unlabelled:
+            labels = _read_member(archive, label, path)
+    checked = check_features(features, name)
+    return Loaded(checked, None if labels is None else Labels.of(labels, len(checked), name), origin=origin)
+
+
+def _read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
+    """One array of an archive, unpacked into a file of its own; a bomb is refused before."""
+    if f"{name}.npy" not in archive.NameToInfo:
+        names = [member.removesuffix(".npy") for member in archive.namelist()]
+        raise SotddError(f"{path} has no array {name!r}, only {join_names(names) or 'none'}: check the name.")
+    member = archive.getinfo(f"{name}.npy")
+    if member.file_size > _LARGE and member.file_size > _SQUEEZED * member.compress_size:
+        sizes = f"{member.compress_size / 1e6:,.1f} MB and would become {member.file_size / 1e9:,.1f} GB"
+        raise SotddError(f"array {name!r} of {path} takes {sizes}, as a zip bomb does: save it with numpy.savez.")
+    unpacked = Path(archive.extract(member, tempfile.mkdtemp(dir=temporary_folder().name)))
+    array = _read_array(unpacked, f"array {name!r} of {path}")
+    if not isinstance(array, np.memmap):
+        shutil.rmtree(unpacked.parent)
+    return array

@@ -1,97 +1,85 @@
-"""Images made uniform: one size, and all of them grey or all in colour."""
+"""Folders of images: the class of an image is the sub-folder it is in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError, first_line, require
+from sotdd.inputs.arrays import Labels
+from sotdd.inputs.data import Origin
+from sotdd.inputs.preparation import IMAGES, Items, Loaded, fit_image, is_grey
+from sotdd.inputs.reading import Reading
+from sotdd.inputs.sampling import sample_rows
+from sotdd.inputs.sources import access_error, files_below, refuse_irregular
 
-# This many images are decoded at a time: as they come from a camera they take tens of megabytes each.
-BATCH = 32
-
-_GREY = {"1", "L", "LA"}
-# Integers: of 16 bits, or of 32 where the format says no more, as with 16-bit PGM files.
-_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")
-
-
-def is_image(value: object) -> bool:
-    """Whether a value is a Pillow image, told without importing Pillow."""
-    return type(value).__module__.split(".")[0] == "PIL" and hasattr(value, "convert")
+_IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
 
-def is_grey(mode: str) -> bool:
-    """Whether an image of that mode has no colours."""
-    return mode in _GREY or mode in _DEEP
+def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
+    """Find the images of a folder; they are read when they are wanted."""
+    reading.refuse("a folder")
+    if reading.label_column is not None:  # the class of a file is its sub-folder
+        reading.refuse("a folder", "label")
+    paths, classes = _list_files(folder, reading.unlabelled)
+    if not paths:
+        raise SotddError(f"{folder} has no sub-folders with images: expected one per class, or pass label=None.")
+    pillow = require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
+    count, chosen = len(paths), None
+    if reading.max_points is not None and reading.max_points < count:
+        chosen = sample_rows(count, reading.max_points, reading.seed)
+        paths, classes = [paths[row] for row in chosen], [classes[row] for row in chosen]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pillow.DecompressionBombWarning)
+        modes = {_read_image(path, lambda image: image.mode) for path in paths}
+    mode, size = reading.image_mode or ("L" if all(map(is_grey, modes)) else "RGB"), reading.image_size
+
+    def decode(row: int) -> Any:  # noqa: ANN401  # an image
+        image = _read_image(paths[row], lambda image: image.copy())
+        return image if size is None else fit_image(image, size, mode)
+
+    def read(rows: NDArray[np.integer]) -> list[Any]:
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
+            return list(threads.map(decode, rows))
+
+    labels = Labels.of(classes, len(classes), name)
+    return Loaded(Items(len(paths), read, IMAGES), labels, rows=chosen, origin=Origin(rows_seen=count), image_mode=mode)
 
 
-class Uniform:
-    """Brings images to one size and one mode; what is None is taken from the first batch.
+def _read_image(path: Path, use: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # of an image
+    """What is made of an image."""
+    refuse_irregular(path)
+    try:
+        with require("PIL.Image", "reading images", "'sotdd[inputs]'").open(path) as image:
+            return use(image)
+    except PermissionError as error:
+        raise access_error(path, error) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # of whatever decoder, and for more pixels than Pillow considers safe
+        raise SotddError(f"the image {path} is broken ({first_line(error)}): mend or remove it.") from error
 
-    Parameters
-    ----------
-    name
-        What messages call the dataset.
-    size
-        (height, width), or None where all images have one size.
-    mode
-        "L" for grey (height, width), "RGB" for colour (height, width, 3).
+
+def _list_files(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
+    """Images, and the names of their classes, sorted by class and then by path.
+
+    Links that should lead to a file are among them: what cannot be read is reported when it is opened. A link back to
+    this folder, or to one above it, is no class.
     """
-
-    def __init__(self, name: str, size: tuple[int, int] | None, mode: str | None) -> None:
-        self._name = name
-        self._resize = size
-        self._size = size
-        self._mode = mode
-        self._mode_given = mode is not None
-
-    def images(self, batch: Sequence[Any]) -> list[Any]:
-        """Pillow images in one mode, for an encoder that takes them in any size."""
-        self._mode = self._mode or "RGB"
-        return [_convert(image, self._mode) for image in batch]
-
-    def array(self, batch: Sequence[Any]) -> NDArray[np.uint8]:
-        """Pillow images as bytes (B, height, width) or (B, height, width, 3)."""
-        self._mode = self._mode or ("L" if all(is_grey(image.mode) for image in batch) else "RGB")
-        return np.stack([self._one(image) for image in batch])
-
-    def _one(self, image: Any) -> NDArray[np.uint8]:  # noqa: ANN401  # Pillow is optional
-        assert self._mode is not None
-        if self._mode == "L" and not self._mode_given and not is_grey(image.mode):
-            raise SotddError(
-                f"images of dataset {self._name!r} are grey and later in colour", use={"image_mode": "RGB"}
-            )
-        size = (image.height, image.width)
-        self._size = self._size or size
-        if self._resize is None and size != self._size:
-            both = " and ".join(f"{height} × {width}" for height, width in (self._size, size))
-            raise SotddError(f"images of dataset {self._name!r} are {both} pixels", use={"image_size": self._size})
-        return np.asarray(fit_image(image, self._size, self._mode), np.uint8)
-
-
-def fit_image(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
-    """An image in that mode, at (height, width)."""
-    pillow = require("PIL.Image", "resizing images", "'sotdd[inputs]'")
-    converted = _convert(image, mode)
-    return converted if converted.size == size[::-1] else converted.resize(size[::-1], pillow.Resampling.BILINEAR)
-
-
-def _convert(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
-    """An image in another mode.
-
-    Of 16 bits of grey the upper 8 are kept, where Pillow would clip: one rule for all images, so that a dark one does
-    not become a bright one.
-    """
-    if image.mode == "F":
-        raise SotddError("an image holds floats, whose range is not known: read it into an array yourself.")
-    if image.mode in _DEEP:
-        values = np.asarray(image)
-        low, high = int(values.min(initial=0)), int(values.max(initial=0))
-        if low < 0 or high > 65535:
-            raise SotddError(f"an image holds integers from {low:,} to {high:,}: expected 16 bits, or an array.")
-        pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
-        image = pillow.fromarray((values >> 8).astype(np.uint8))
-    return image if image.mode == mode else image.convert(mode)
+    own = folder.resolve()
+    inside = (path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir())
+    groups = sorted(path for path in inside if not own.is_relative_to(path.resolve()))
+    pairs = sorted(
+        (path, "all" if unlabelled else group.name)
+        for group in ([folder] if unlabelled else groups)
+        for path in files_below(group)
+        if path.suffix.lower() in _IMAGES and not path.name.startswith(".")
+    )
+    return [path for path, _ in pairs], [group for _, group in pairs]

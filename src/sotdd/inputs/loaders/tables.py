@@ -5,7 +5,7 @@ One look at the first rows says how columns are read (`columns`). A table that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
@@ -16,33 +16,32 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, first_line, require
 from sotdd.basics.text import say_count
-from sotdd.inputs.features import check_features, refuse_non_finite
-from sotdd.inputs.labels import is_missing
+from sotdd.inputs.arrays import Labels, check_features, is_missing, refuse_non_finite
+from sotdd.inputs.features import GatheredRows, Rows, narrow_dtype
 from sotdd.inputs.loaders.columns import LOOK_ROWS, Columns
-from sotdd.inputs.loaders.rows import TableRows
 from sotdd.inputs.loaders.values import (
+    NO_LABEL,
     Array,
     Batch,
     Codes,
     Column,
     RowNumbers,
     arrow,
+    clean_texts,
+    find_kind,
+    find_range,
     is_list,
     make_labels,
     plain_type,
-    read_columns,
+    read_numbers,
 )
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
-from sotdd.inputs.sampling import BATCH_ROWS
+from sotdd.inputs.sampling import BATCH_ROWS, RowSample
 from sotdd.inputs.schema import MISSING, Feature
-from sotdd.inputs.streamed import GatheredRows, narrow_dtype
 
 # The look ends with the batch in which it has so many bytes, or so many rows.
 _LOOK_BYTES = 256 << 20
-
-_LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "narwhals", "pandas", "polars", "pyarrow"}
-_FRAMES = {"DataFrame", "DuckDBPyRelation", "LazyFrame", "RecordBatch", "Table"}
 
 # Reads a table, any number of times: batches of the columns that are named, or of all for None.
 Read = Callable[[Sequence[str] | None], Iterable[Batch]]
@@ -92,9 +91,8 @@ def look_at(batches: Iterable[Batch], name: str) -> tuple[Any, bool]:
     tables = [arrow().Table.from_batches([part]) for part in parts]
     if len(tables) == 1:
         return tables[0], whole
-    return arrow().concat_tables(
-        tables, promote_options="permissive"
-    ).combine_chunks(), whole  # some have wider numbers
+    together = arrow().concat_tables(tables, promote_options="permissive")  # some have wider numbers
+    return together.combine_chunks(), whole
 
 
 def read_whole(table: Any) -> Read:  # noqa: ANN401  # one of Arrow's
@@ -115,10 +113,9 @@ def _load_features(rows: TableRows, columns: Columns, name: str, reading: Readin
         rows.accept(np.logical_or.reduce([gaps.any(axis=1), *(one == MISSING for one in codes)]))
         gathered.add(block)
     features = gathered.array() if numbers else np.empty((len(gathered), 0), np.uint8)
-    if rows.chosen is not None:
-        features = features[rows.chosen]
-        has_gaps[:] = np.isnan(features).any(axis=0)
-    gaps_of = {numbers[place].name: _fill(features[:, place]) for place in np.flatnonzero(has_gaps)}
+    features = features[rows.chosen]
+    filled = {numbers[place].name: _fill(features[:, place]) for place in np.flatnonzero(has_gaps)}
+    gaps_of = {title: mask for title, mask in filled.items() if mask.any()}
     categories = {title: column.finish(rows.chosen) for title, column in coded.items()}
     names = tuple(Feature(column.name).name for column in numbers)
     order = tuple(column.name for column in columns.features)
@@ -136,8 +133,7 @@ def _load_alone(rows: TableRows, columns: Columns, name: str, images: Mapping[st
         elif columns.alone == "text":
             texts.append(batch.column(title))
     if columns.alone == "list":
-        features = gathered.array()
-        return Loaded(features if rows.chosen is None else features[rows.chosen], None, origin=columns.origin)
+        return Loaded(gathered.array()[rows.chosen], None, origin=columns.origin)
     items = images[title] if columns.alone == "image" else _make_texts(texts, rows.chosen, name)
     return Loaded(items, None, origin=columns.origin)
 
@@ -146,18 +142,11 @@ def _read_block(
     numbers: Sequence[Column], batch: Batch, name: str, reading: Reading, rows: RowNumbers, at_once: bool
 ) -> NDArray[Any]:
     """Some rows of numbers (m, d), in a dtype by the types of their columns; bytes cannot say that one is missing."""
-    places: dict[Any, list[int]] = {}
-    kinds = dict(zip(batch.schema.names, batch.schema.types, strict=True))
-    for place, column in enumerate(numbers):
-        places.setdefault(kinds[column.name], []).append(place)
-    parts = [
-        read_columns(kind, [numbers[place] for place in alike], batch, reading, name, rows)
-        for kind, alike in places.items()
-    ]
+    parts = [read_numbers(column, batch.column(column.name), reading, name, rows) for column in numbers]
     narrow = narrow_dtype(np.dtype(np.uint8 if at_once else np.float32), *(part.dtype for part in parts))
     block = np.empty((batch.num_rows, len(numbers)), narrow)
-    for alike, part in zip(places.values(), parts, strict=True):
-        block[:, alike] = part
+    for place, part in enumerate(parts):
+        block[:, place] = part
     if np.isinf(block).any():
         known = np.where(np.isnan(block), 0, block)
         refuse_non_finite(known, rows, name, [column.name for column in numbers])
@@ -171,10 +160,10 @@ def _fill(values: NDArray[Any]) -> NDArray[np.bool_]:
     return gaps
 
 
-def _make_texts(parts: Sequence[Array], chosen: NDArray[np.int64] | None, name: str) -> Items:
+def _make_texts(parts: Sequence[Array], chosen: Rows, name: str) -> Items:
     """A column of texts, or those of some rows."""
     column = arrow().chunked_array(parts)
-    column = column if chosen is None else column.take(arrow().array(chosen))
+    column = column if isinstance(chosen, slice) else column.take(arrow().array(chosen))
     if column.null_count:
         missing = say_count(column.null_count, "missing text", "missing texts")
         raise SotddError(f"{name} has {missing}: drop those rows or fill them first.")
@@ -202,13 +191,84 @@ def _make_nested(column: Array, name: str, label: str) -> NDArray[Any]:
     return values.reshape(len(column), int(lengths[0]) if len(lengths) else 0, *values.shape[1:])
 
 
+# ------------------------------------------------------------------ rows
+
+
+class TableRows:
+    """Reads the batches of a table once, and keeps labels, groups and the ranges of dates on the way.
+
+    Attributes
+    ----------
+    labels, groups
+        The columns of these, batch by batch; nothing where there is no such column.
+    chosen
+        The places of the sample among the rows that were read, once all are read.
+    """
+
+    def __init__(self, batches: Iterable[Batch], columns: Columns, reading: Reading) -> None:
+        self.labels: list[Array] = []
+        self.groups: list[Array] = []
+        self.chosen: Rows = slice(None)
+        self._batches, self._columns, self._reading = batches, columns, reading
+        self._n_seen, self._ranges = 0, {title: list[str]() for title in columns.dates}
+        most = None if columns.alone == "image" else reading.max_points  # images are chosen before they are read
+        self._sample = None if most is None else RowSample(most, reading.seed)
+
+    def read(self) -> Iterator[tuple[Batch, RowNumbers]]:
+        """Batches of rows with their numbers; say of each, by `accept`, which rows lack something."""
+        origin = self._columns.origin
+        for batch in self._batches:
+            for date, ends in self._ranges.items():
+                ends.extend(find_range(batch.column(date), self._reading))
+            for part, rows in self._pick(batch):
+                for title, kept in ((origin.label_column, self.labels), (origin.group_column, self.groups)):
+                    if title is not None:
+                        kept.append(part.column(title))
+                yield part, rows
+        if self._sample is not None:
+            chosen = self._sample.choose()
+            self.chosen = chosen if len(chosen) < self._n_seen else slice(None)
+
+    def _pick(self, batch: Batch) -> Iterator[tuple[Batch, RowNumbers]]:
+        """A batch whole, or the rows of it that a sample may need."""
+        start, self._n_seen = self._n_seen, self._n_seen + batch.num_rows
+        if self._sample is None:
+            yield batch, range(start, self._n_seen)
+            return
+        for first in range(0, batch.num_rows, BATCH_ROWS):
+            part = batch.slice(first, BATCH_ROWS)
+            places = self._sample.offer(part.num_rows)
+            if len(places) < part.num_rows:
+                part = part.take(arrow().array(places))
+            yield part, start + first + places
+
+    def accept(self, lacking: NDArray[np.bool_] | None = None) -> None:
+        """Say which rows (m,) of the last batch lack a value: a sample is to have as many rows that are used."""
+        if self._sample is None:
+            return
+        unusable = [] if lacking is None or self._reading.missing != "drop" else [lacking]
+        if self.labels:
+            last = self.labels[-1]
+            known = clean_texts(last, self._reading, NO_LABEL) if find_kind(last.type) == "text" else last
+            unusable.append(np.asarray(known.is_null(nan_is_null=True)))
+        self._sample.accept(~np.logical_or.reduce(unusable) if unusable else None)
+
+    def finish(self, loaded: Loaded, labels: Labels | None, groups: Labels | None) -> Loaded:
+        """A dataset with its labels and groups, all of which were read, and with what is known of dates and rows."""
+        ranges = {title: (min(ends), max(ends)) for title, ends in self._ranges.items() if ends}
+        left_out = {
+            title: replace(left, first=ranges[title][0], last=ranges[title][1]) if title in ranges else left
+            for title, left in loaded.origin.left_out.items()
+        }
+        labels, groups = (
+            None if one is None else Labels(one.classes, one.codes[self.chosen]) for one in (labels, groups)
+        )
+        rows = None if self._sample is None or isinstance(self.chosen, slice) else self._sample.rows[self.chosen]
+        origin = replace(loaded.origin, left_out=left_out, rows_seen=self._n_seen)
+        return replace(loaded, labels=labels, groups=groups, rows=rows, origin=origin)
+
+
 # ------------------------------------------------------------------ tables in memory
-
-
-def is_frame(source: object) -> bool:
-    """Whether a source is a table of a library that narwhals knows, told without importing any."""
-    kind = type(source)
-    return kind.__module__.split(".")[0].lstrip("_") in _LIBRARIES and kind.__name__ in _FRAMES
 
 
 def open_frame(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # of any library

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.labels import Labels
+from sotdd.inputs.arrays import Labels
+from sotdd.inputs.features import Rows
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.schema import MISSING, Category, LeftOut, Names, remark_retyped
 
@@ -124,37 +125,20 @@ def is_list(kind: Type) -> bool:
 RowNumbers = range | NDArray[np.int64]
 
 
-def read_columns(
-    kind: Type, columns: Sequence[Column], batch: Batch, reading: Reading, name: str, rows: RowNumbers
-) -> NDArray[Any]:
-    """The numbers (m, k) of columns of one type, NaN where one is missing; ``rows`` are the numbers of the rows."""
-    types = arrow().types
-    if not types.is_integer(kind) and not types.is_floating(kind):
-        return np.stack([_read_numbers(one, batch.column(one.name), reading, name, rows) for one in columns], axis=1)
-    chosen = batch.select([one.name for one in columns])
-    has_gaps = any(values.null_count for values in chosen.columns)
-    block: NDArray[Any] = chosen.to_tensor(null_to_nan=has_gaps).to_numpy()
-    nothing: list[float] = []
-    for word in reading.na_values:
-        with suppress(ValueError):
-            nothing.append(float(word))
-    if not nothing:
-        return block
-    gaps = np.isin(block, np.array(nothing, block.dtype if block.dtype.kind == "f" else np.float64))
-    return np.where(gaps, np.float32(np.nan), block) if gaps.any() else block
-
-
-def _read_numbers(column: Column, values: Array, reading: Reading, name: str, rows: RowNumbers) -> NDArray[Any]:
-    """The numbers (m,) of a column of texts, truth values, decimals or nothing, NaN where one is missing."""
+def read_numbers(column: Column, values: Array, reading: Reading, name: str, rows: RowNumbers) -> NDArray[Any]:
+    """The numbers (m,) of a column, NaN where one is missing; ``rows`` are the numbers of the rows."""
     library = arrow()
     kind = plain_type(values.type)
     if library.types.is_null(kind):
         return np.full(len(values), np.nan)
     if is_number(kind):
         values = values if values.type == kind else values.cast(kind)
-        if values.null_count and library.types.is_boolean(kind):
+        if library.types.is_decimal(kind):
+            values = values.cast(library.float64())
+        elif values.null_count and not library.types.is_floating(kind) and kind.bit_width <= 16:
             values = values.cast(library.float32())
-        return np.asarray(values.cast(library.float64()) if library.types.is_decimal(kind) else values)
+        plain = not reading.na_values or library.types.is_decimal(kind) or library.types.is_boolean(kind)
+        return np.asarray(values) if plain else _mark_nothing(np.asarray(values), reading)
     plain = column.decimal == "." and not reading.na_values
     numbers = try_cast(values, library.float64()) if plain else None
     if numbers is None:  # there are gaps, or money, per cent, spaces and marks of thousands, which Arrow does not read
@@ -171,6 +155,16 @@ def _read_numbers(column: Column, values: Array, reading: Reading, name: str, ro
             remarks=(remark_retyped(column.name, "numbers", left),),
         )
     return np.asarray(numbers)
+
+
+def _mark_nothing(numbers: NDArray[Any], reading: Reading) -> NDArray[Any]:
+    """Numbers with NaN in place of those that are said to mean nothing."""
+    nothing: list[float] = []
+    for word in reading.na_values:
+        with suppress(ValueError):
+            nothing.append(float(word))
+    gaps = np.isin(numbers, np.array(nothing, numbers.dtype if numbers.dtype.kind == "f" else np.float64))
+    return np.where(gaps, np.float32(np.nan), numbers) if gaps.any() else numbers
 
 
 class Codes:
@@ -199,15 +193,15 @@ class Codes:
         self._parts.append(table[places])
         return np.where(self._parts[-1] == self._nothing, MISSING, self._parts[-1])
 
-    def finish(self, rows: NDArray[np.int64] | None) -> Category:
-        """The category, of some of the rows or of all for None."""
+    def finish(self, rows: Rows) -> Category:
+        """The category, of some of the rows."""
         codes, nothing = np.concatenate(self._parts), self._nothing
         if nothing is not None:
             del self._places["-"]
             codes = np.where(codes == nothing, MISSING, codes - (codes > nothing)).astype(np.int32)
         one, most, values = self._column, self._reading.one_hot, tuple(self._places)
         flag = one.flag if len(values) <= 2 or not most else None  # a third value makes it a category like any other
-        return Category(values, codes if rows is None else codes[rows], most or len(values), flag, one.number)
+        return Category(values, codes[rows], most or len(values), flag, one.number)
 
 
 def make_labels(parts: Sequence[Array], name: str, reading: Reading, *, in_text: bool = False) -> Labels:

@@ -18,8 +18,7 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import SPLITS, Plan, Resampling, make_seed
 from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_pair
-from sotdd.inputs.agreement import refuse_half_labelled
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.comparison import DEFAULT_SETTINGS as TEST_SETTINGS

@@ -1,8 +1,11 @@
-"""Labels of any kind turned into class numbers: what is missing, what is a measurement, which rows are kept."""
+"""Features and labels as they come in: what forms arrays of finite numbers, and labels of any kind as class numbers.
+
+No library is imported to tell what something is: its type and its methods say so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError, describe, first_line
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
-from sotdd.inputs.tensors import host_array
+from sotdd.inputs.features import DeviceFeatures, Features, SparseRows, StreamedFeatures
 
 Classes = tuple[Hashable, ...]
 Codes = NDArray[np.integer]
@@ -30,6 +33,150 @@ _RARE = 5
 _MANY_VALUES = 100
 
 
+# Values are checked this many at a time.
+_BLOCK_VALUES = 1 << 19
+
+# What datasets of Hugging Face's library are called.
+_HUGGINGFACE = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
+# Tables that narwhals knows.
+_LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "narwhals", "pandas", "polars", "pyarrow"}
+_FRAMES = {"DataFrame", "DuckDBPyRelation", "LazyFrame", "RecordBatch", "Table"}
+
+
+def is_frame(source: object) -> bool:
+    """Whether a source is a table of a library that narwhals knows, told without importing any."""
+    kind = type(source)
+    return kind.__module__.split(".")[0].lstrip("_") in _LIBRARIES and kind.__name__ in _FRAMES
+
+
+def is_torch_data(source: object) -> bool:
+    """Whether a source is a torch Dataset or DataLoader, or of a class derived from them."""
+    return any(kind.__module__.startswith("torch.utils.data") for kind in type(source).__mro__)
+
+
+def is_huggingface_data(source: object) -> bool:
+    """Whether a source is a dataset of Hugging Face's library."""
+    return type(source).__module__.split(".")[0] == "datasets" and type(source).__name__ in _HUGGINGFACE
+
+
+def is_sparse(features: object) -> bool:
+    """Whether features are a sparse matrix, of SciPy or of a library whose matrices turn into SciPy's."""
+    return hasattr(features, "tocsr")
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor."""
+    return type(value).__module__.split(".")[0] == "torch" and hasattr(value, "detach")
+
+
+def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # torch is optional
+    """Features held in a tensor: an array that shares its memory, or the tensor itself if it is on a device."""
+    tensor = tensor.detach()
+    if str(tensor.layout) != "torch.strided":
+        raise SotddError(f"features of dataset {name!r} are a sparse tensor: pass features.to_dense().")
+    try:
+        return host_array(tensor) if tensor.device.type == "cpu" else DeviceFeatures(_widen(tensor))
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise SotddError(
+            f"{name!r} is a tensor of {tensor.dtype} on {tensor.device}: convert it, as by .float()."
+        ) from error
+
+
+def host_array(values: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional
+    """Whatever forms an array as one of NumPy's; tensors are brought to the host."""
+    if not is_tensor(values):
+        return np.asarray(values)
+    array: NDArray[Any] = _widen(values.detach().cpu().resolve_neg()).numpy()
+    return array
+
+
+def _widen(tensor: Any) -> Any:  # noqa: ANN401  # torch is optional
+    """A tensor of a dtype that NumPy has."""
+    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+
+
+def features_and_labels(source: object, name: str) -> tuple[object, object | None]:
+    """The features and the labels of a source, with None for labels where it is features alone."""
+    if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
+        raise SotddError(f"dataset {name!r} is {describe(source)}: expected (features, labels), or features alone.")
+    if isinstance(source, tuple):
+        if len(source) != 2:
+            raise SotddError(f"dataset {name!r} is a tuple of {len(source)}: expected the two (features, labels).")
+        features, labels = source
+        if labels is None:
+            raise SotddError(f"labels of dataset {name!r} are None: pass one label per row, or the features alone.")
+        return features, labels
+    return source, None
+
+
+def check_features(features: object, name: str) -> Features:
+    """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
+    array = _as_features(features, name)
+    if array.ndim == 0:
+        raise SotddError(f"features of dataset {name!r} are {describe(features)}: expected an array (n, ...).")
+    if array.dtype.kind not in "biuf":
+        raise SotddError(
+            f"features of dataset {name!r} have dtype {array.dtype}: expected real numbers, or pass encoder=."
+        )
+    if array.size == 0:
+        raise SotddError(f"features of dataset {name!r} have shape {array.shape}: expected at least one point.")
+    if isinstance(array, SparseRows) and (bad := array.find_non_finite()) is not None:
+        raise non_finite_error(name, *bad)
+    if array.dtype.kind != "f" or isinstance(array, StreamedFeatures):
+        return array  # what is streamed was checked where it comes from
+    if isinstance(array, DeviceFeatures) and array.all_finite():
+        return array
+    size = max(1, _BLOCK_VALUES * len(array) // array.size)
+    for start in range(0, len(array), size):
+        refuse_non_finite(array[start : start + size], range(start, len(array)), name)
+    return array
+
+
+def refuse_non_finite(
+    block: NDArray[Any], rows: range | NDArray[np.integer], name: str, columns: Sequence[str] | None = None
+) -> None:
+    """Refuse a block that holds NaN or infinities, and say where the first of them is; ``rows`` numbers its rows."""
+    if block.flags.c_contiguous and block.dtype in (np.float32, np.float64):
+        values = block.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values @ values):  # which takes half the time
+                return
+    finite = np.isfinite(block)
+    if finite.all():
+        return
+    row, feature = np.argwhere(~finite.reshape(len(block), -1))[0]
+    value = block.reshape(len(block), -1)[row, feature]
+    raise non_finite_error(name, value, int(rows[row]), int(feature) if columns is None else columns[feature])
+
+
+def non_finite_error(name: str, value: object, row: int, feature: int | str) -> SotddError:
+    """The error for values that are NaN or infinite, with where the first of them is."""
+    which = f"column {feature!r}" if isinstance(feature, str) else f"feature {feature:,}"
+    return SotddError(
+        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {row:,}, {which}: drop them."
+    )
+
+
+def _as_features(features: object, name: str) -> Features:
+    """Whatever forms an array as one that is read in blocks: of NumPy, sparse, or a tensor where it is on a device."""
+    if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
+        raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
+    if isinstance(features, StreamedFeatures):
+        return features
+    if is_sparse(features):
+        return SparseRows.of(features, name)
+    if is_tensor(features):
+        return from_tensor(features, name)
+    try:
+        return np.asarray(features)
+    except (MemoryError, SotddError):
+        raise
+    except Exception as error:  # of whatever library
+        raise SotddError(
+            f"features of {name!r} do not form an array (n, ...) ({first_line(error)}): pass numbers."
+        ) from error
+
+
 class NoRows(SotddError):  # noqa: N818  # the name says what is wrong
     """Raised where every row lacks a label or a feature."""
 
@@ -40,7 +187,7 @@ class Labels:
 
     Examples
     --------
-    >>> from sotdd.inputs.labels import Labels
+    >>> from sotdd.inputs.arrays import Labels
     >>> labels = Labels.of(["cat", None, "dog", "cat"], 4, "pets")
     >>> labels.classes, labels.codes.tolist()
     (('cat', 'dog'), [0, -1, 1, 0])

@@ -1,12 +1,12 @@
-"""Torch datasets and loaders.
+"""Datasets of torch, with its loaders, and of Hugging Face's `datasets`.
 
-Torch is not imported: its objects are recognised by the names of their types and by what they can do. Tensors,
-which hold all points at once, are another thing: `inputs.tensors` reads them.
+Neither library is imported: objects are recognised by the names of their types and by what they can do. Tensors,
+which hold all points at once, are another thing: `inputs.arrays` reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, describe, first_line
+from sotdd.basics.errors import SotddError, describe, first_line, require
 from sotdd.basics.text import say_count
-from sotdd.inputs.labels import Labels
+from sotdd.inputs.arrays import Labels, host_array, is_tensor
+from sotdd.inputs.data import Origin
 from sotdd.inputs.loaders.columns import LABEL_NAMES
-from sotdd.inputs.loaders.images import BATCH, is_image
-from sotdd.inputs.preparation import Loaded, PreparedRows
+from sotdd.inputs.loaders.tables import load_table
+from sotdd.inputs.loaders.values import arrow
+from sotdd.inputs.preparation import IMAGES, Items, Loaded, PreparedRows, is_image
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sampling import sample_rows
-from sotdd.inputs.tensors import host_array, is_tensor
+from sotdd.inputs.sources import reading_file
 
-
-def is_torch_data(source: object) -> bool:
-    """Whether a source is a torch Dataset or DataLoader, or of a class derived from them."""
-    return any(kind.__module__.startswith("torch.utils.data") for kind in type(source).__mro__)
+# Rows of a table read at a time.
+_BATCH_ROWS = 1 << 14
 
 
 def open_torch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # torch is optional
@@ -40,7 +40,7 @@ def open_torch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN
         return _gather(_batch(iter(source), reading, name), name, reading)
     chosen = None if most is None or most >= count else sample_rows(count, most, reading.seed)
     items = (source[int(row)] for row in (range(count) if chosen is None else chosen))
-    return replace(_gather(_batch(items, reading, name), name, reading), rows=chosen, rows_seen=count)
+    return replace(_gather(_batch(items, reading, name), name, reading), rows=chosen, origin=Origin(rows_seen=count))
 
 
 def _gather(batches: Iterable[tuple[Any, Any]], name: str, reading: Reading) -> Loaded:
@@ -61,7 +61,7 @@ def _gather(batches: Iterable[tuple[Any, Any]], name: str, reading: Reading) -> 
 
 def _batch(items: Iterator[Any], reading: Reading, name: str) -> Iterator[tuple[Any, Any]]:
     """Points and labels of single items, some at a time."""
-    while part := [_pair(item, reading, name) for item in islice(items, BATCH)]:
+    while part := [_pair(item, reading, name) for item in islice(items, IMAGES)]:
         yield tuple(zip(*part, strict=True))  # type: ignore[misc]  # two of them
 
 
@@ -130,3 +130,54 @@ def _find_length(source: Any, name: str) -> int:  # noqa: ANN401
 def stream_error(name: str) -> SotddError:
     """The error for what yields points without an end that can be seen."""
     return SotddError(f"dataset {name!r} is a stream: give its batches to sotdd.sketch_stream, or take some points.")
+
+
+# ------------------------------------------------------------------ Hugging Face
+
+
+def open_huggingface(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # the library is optional
+    """Open a dataset as the table that it is; images are decoded once."""
+    reading.refuse("a Hugging Face dataset")
+    if isinstance(source, dict):
+        if len(source) != 1:
+            raise SotddError(f"{name} has the splits {', '.join(map(repr, source))}: pass one of them, as by its name.")
+        source = next(iter(source.values()))
+    if type(source).__name__ == "IterableDataset":
+        raise stream_error(name)
+    if not len(source):
+        raise SotddError(f"{name} has no rows: expected at least one.")
+    if source.format["type"] == "custom":  # a transform of the user's decides what rows are
+        return open_torch(source, name, reading)
+    coded = [column for column, kind in source.features.items() if type(kind).__name__ == "ClassLabel"]
+    if len(coded) == 1 and reading.label_is_auto:  # which holds the labels, whatever it is called
+        reading = replace(reading, label=coded[0])
+    images = [column for column, kind in source.features.items() if type(kind).__name__ == "Image"]
+    items = {column: _make_items(source, column, name) for column in images}
+    return load_table(lambda columns: _read(source, columns, coded), name, reading, items)
+
+
+def _read(source: Any, columns: Sequence[str] | None, coded: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
+    """Record batches of a dataset, with rows as it has them; class labels by name, of which -1 is not known."""
+    wanted = source if columns is None else source.select_columns(list(columns))
+    for table in wanted.with_format("arrow").iter(_BATCH_ROWS):
+        for column in set(coded) & set(table.column_names):
+            codes = table.column(column).combine_chunks()
+            known = arrow().compute.if_else(arrow().compute.equal(codes, -1), None, codes)
+            named = arrow().DictionaryArray.from_arrays(known, source.features[column].names)
+            table = table.set_column(table.column_names.index(column), column, named)  # noqa: PLW2901
+        yield from table.to_batches()
+
+
+def _make_items(source: Any, column: str, name: str) -> Items:  # noqa: ANN401
+    """A column of images, which the library decodes."""
+    require("PIL.Image", "reading images", "'sotdd[inputs]'")
+    plain = source.select_columns([column]).with_format(None)
+
+    def read(rows: NDArray[np.integer]) -> list[Any]:
+        with reading_file(f"column {column!r} of {name}, rows {rows[0]:,} to {rows[-1]:,}", "an image in each"):
+            items: list[Any] = list(plain[rows.tolist()][column])
+        if any(item is None for item in items):
+            raise SotddError(f"column {column!r} of {name} has missing entries: drop those rows first.")
+        return items
+
+    return Items(len(source), read, IMAGES)

@@ -19,7 +19,7 @@ import sotdd
 from inputs.helpers import D, frame_of, read, refusal, same
 from sotdd import open_dataset
 from sotdd.inputs.reading import OPTIONS, Reading, ReadingSettings
-from sotdd.inputs.sources import SourceText, write_source
+from sotdd.inputs.sources import parse_source, write_source
 
 
 def test_every_source_opens_as_the_same_points_and_labels(xy, folder):
@@ -125,8 +125,8 @@ def test_options_are_said_once_and_written_as_they_are_read():
     shown = inspect.signature(open_dataset).parameters
     assert [*shown][2:] == [*OPTIONS] == [*ReadingSettings.__annotations__]
     asked = {"label": None, "features": ["a", "b"], "one_hot": True, "image_size": (3, 2), "bins": 4, "missing": "mean"}
-    parsed = SourceText.parse(write_source("t.csv", **asked))
-    assert (parsed.path, Reading.of(**parsed.options)) == ("t.csv", Reading.of(**asked))
+    path, options = parse_source(write_source("t.csv", **asked))
+    assert (path, Reading.of(**options)) == ("t.csv", Reading.of(**asked))
 
 
 def test_source_texts_that_are_no_path(folder):

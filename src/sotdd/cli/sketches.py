@@ -18,7 +18,7 @@ from sotdd.cli import options as o
 from sotdd.cli.compare import print_ranking
 from sotdd.cli.options import open_data, open_source
 from sotdd.cli.terminal import make_table, print_table, say
-from sotdd.inputs.sources import SourceText
+from sotdd.inputs.sources import parse_source
 
 if TYPE_CHECKING:
     from sotdd.sketches.quantiles import Levels
@@ -46,7 +46,7 @@ def sketch_command(
         asked.refuse_drawing("together with --like, which brings its own")
     source = open_data(data, asked, "to sketch")
     if source.name == data:
-        source = replace(source, name=Path(SourceText.parse(data).path).name)
+        source = replace(source, name=Path(parse_source(data)[0]).name)
     from sotdd.sketches.sketching import sketch_opened
 
     projections, levels = _find_recipe(like, source, asked.drawing)

@@ -27,7 +27,7 @@ from sotdd.inputs.arrays import cut, find_edges
 from sotdd.inputs.data import Dataset, LabelledData, cut_alike, refuse_half_labelled, remark_positions, same_features
 from sotdd.inputs.opening import open_alike, split_reading
 from sotdd.inputs.reading import OPTIONS, Reading
-from sotdd.inputs.sources import SourceText, split_options
+from sotdd.inputs.sources import parse_source, split_options
 from sotdd.measure.changes import Changes
 from sotdd.measure.columns import pool_columns
 from sotdd.measure.comparison import DEFAULT_SETTINGS, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
@@ -178,12 +178,13 @@ class DriftReference:
 
     def opened_as(self, source: object, requested: Mapping[str, Any] | None = None) -> DriftReference:
         """The same, whose batches are opened as this source was, by its own options and the requested ones."""
-        parsed, origin = SourceText.parse(source) if isinstance(source, str) else SourceText("", {}), self.data.origin
+        path, own = parse_source(source) if isinstance(source, str) else ("", {})
+        origin = self.data.origin
         bins = None if origin.target is None else origin.target.bins
-        options = {**(requested or {}), **parsed.options, "groups": origin.group_column, "bins": bins}
+        options = {**(requested or {}), **own, "groups": origin.group_column, "bins": bins}
         settings = {name: options[name] for name in SETTINGS if name in options}
         found = {name: value for name, value in settings.items() if value is not None or name == "label"}
-        return replace(self, settings=found, suffix=Path(parsed.path).suffix.lower())
+        return replace(self, settings=found, suffix=Path(path).suffix.lower())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all, without pickle; treat it as you treat the data it was made of."""
@@ -348,7 +349,7 @@ class DriftReference:
         """
         is_path = isinstance(batch, (str, PathLike))
         suffix = Path(split_options(str(batch))[0]).suffix.lower() if is_path else ""
-        options = {**requested, **(SourceText.parse(batch).options if isinstance(batch, str) else {})}
+        options = {**requested, **(parse_source(batch)[1] if isinstance(batch, str) else {})}
         patterns = Reading.of(exclude=options.get("exclude", ())).exclude
         requested = {name: value for name, value in requested.items() if name != "exclude"}
         for column in self.data.table:

@@ -345,13 +345,9 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
         raise none
     try:
-        entries = list(labels)
+        return np.fromiter(labels, object)  # each as it is
     except TypeError as error:  # what is computed later, and sparse matrices, only seem to have entries
         raise none from error
-    array = np.empty(len(entries), object)
-    for i, entry in enumerate(entries):
-        array[i] = entry
-    return array
 
 
 def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:

@@ -285,11 +285,8 @@ class LabelledData:
 
     def take(self, rows: NDArray[np.integer]) -> LabelledData:
         """The points of some rows, copied; classes without a point among them are left out."""
-        features = take_rows(self.features, rows)
-        present, codes = np.unique(self.codes[rows], return_inverse=True)
-        classes = tuple(self.classes[code] for code in present)
-        origin = self.origin.take(rows)
-        return replace(self, features=features, classes=classes, codes=codes.astype(np.int32), origin=origin)
+        features, kept = take_rows(self.features, rows), Labels(self.classes, self.codes).take(rows)
+        return replace(self, features=features, classes=kept.classes, codes=kept.codes, origin=self.origin.take(rows))
 
 
 def cut_range(count: int, size: int) -> list[slice]:

@@ -40,7 +40,7 @@ from sotdd.inputs.preparation import Items, Loaded, is_image, prepare_rows
 from sotdd.inputs.reading import DEFAULTS, OPTIONS, Reading, ReadingSettings, TableSettings
 from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.schema import Schema
-from sotdd.inputs.sources import SourceText, open_path
+from sotdd.inputs.sources import open_path, parse_source
 
 if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., object])
@@ -50,7 +50,7 @@ def _shows_reading(call: _Call) -> _Call:
     """Show the options in the signature of a call that takes them as ``**reading``, and in its docstring."""
     shown = inspect.signature(call)
     own = [part for part in shown.parameters.values() if part.kind is not inspect.Parameter.VAR_KEYWORD]
-    types = {**TableSettings.__annotations__, **ReadingSettings.__annotations__}
+    types = ReadingSettings.__annotations__
     reading = [
         inspect.Parameter(
             name,
@@ -122,11 +122,11 @@ def open_alike(
     check_name(name)
     if isinstance(source, (str, PathLike)):
         text = source if isinstance(source, str) else str(check_path(source))
-        parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
-        options = {**reading, **parsed.options}
+        path, own = parse_source(source) if isinstance(source, str) else (text, {})
+        options = {**reading, **own}
         name = name or options.pop("name", text) or "data"
         asked = Reading.of(**options).like(schema)
-        return complete(open_path(parsed.path, name, asked), name, asked)
+        return complete(open_path(path, name, asked), name, asked)
     asked = Reading.of(**reading).like(schema)
     if isinstance(source, LabelledData):
         source, name = LabelledData.of(source, name), name or source.name
@@ -335,7 +335,7 @@ def _own_name(source: object, *kinds: type) -> str | None:
     if isinstance(source, (LabelledData, *kinds)):
         return str(source.name)  # type: ignore[attr-defined]  # each of these kinds has one
     if isinstance(source, str):
-        return str(SourceText.parse(source).options.get("name", source))
+        return str(parse_source(source)[1].get("name", source))
     return str(source) if isinstance(source, PathLike) else None
 
 

@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePath, PurePosixPath
@@ -51,33 +50,25 @@ _STDIN = "-"
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 
 
-@dataclass(frozen=True)
-class SourceText:
-    """A path and the options that follow it.
+def parse_source(text: str) -> tuple[str, dict[str, Any]]:
+    """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``: the path, and the options that follow it.
 
     Examples
     --------
-    >>> from sotdd.inputs.sources import SourceText
-    >>> SourceText.parse("table.csv::label=species,features=length+width,max_points=1000")
-    SourceText(path='table.csv', options={'label': 'species', 'features': ['length', 'width'], 'max_points': 1000})
+    >>> from sotdd.inputs.sources import parse_source
+    >>> parse_source("table.csv::label=species,features=length+width,max_points=1000")
+    ('table.csv', {'label': 'species', 'features': ['length', 'width'], 'max_points': 1000})
     """
-
-    path: str
-    options: dict[str, Any]
-
-    @classmethod
-    def parse(cls, text: str) -> SourceText:
-        """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``."""
-        path, options = split_options(text)
-        if not path:
-            raise SotddError(f"the source {text!r} has no path: expected the name of a file or folder.")
-        values: dict[str, Any] = {}
-        for option in filter(None, options.split(",")):
-            key, equals, value = option.partition("=")
-            if (key not in OPTIONS and key != "name") or not equals or not (value or key == "label"):
-                raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
-            values[key] = value if key == "name" else OPTIONS[key].parse(value)
-        return cls(path, values)
+    path, options = split_options(text)
+    if not path:
+        raise SotddError(f"the source {text!r} has no path: expected the name of a file or folder.")
+    values: dict[str, Any] = {}
+    for option in filter(None, options.split(",")):
+        key, equals, value = option.partition("=")
+        if (key not in OPTIONS and key != "name") or not equals or not (value or key == "label"):
+            raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
+        values[key] = value if key == "name" else OPTIONS[key].parse(value)
+    return path, values
 
 
 def split_options(text: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Tone as VerdictTone
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
 from sotdd.compute.distance import gather_remarks
-from sotdd.inputs.sources import SourceText
+from sotdd.inputs.sources import parse_source
 from sotdd.measure.changes import Changes, say_chance, say_share
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.explanation.sentences import (
@@ -196,10 +196,10 @@ def shorten_names(names: Sequence[str]) -> list[str]:
 def _name_source(name: str) -> str:
     """The name that a source gives itself, or its path without options; a name that is no source stays."""
     try:
-        source = SourceText.parse(name)
+        path, options = parse_source(name)
     except SotddError:
         return name
-    return str(source.options.get("name", source.path))
+    return str(options.get("name", path))
 
 
 def say_recipe(projections: Projections) -> dict[str, str]:

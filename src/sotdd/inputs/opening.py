@@ -201,7 +201,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     groups = _find_groups(loaded, reading, n_seen, name)
     origin = replace(origin, groups=groups, rows_seen=origin.rows_seen or n_seen)
     most = None if loaded.rows is not None else reading.max_points
-    rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=most))
+    rows, origin = _choose_rows(labels, origin, name, reading, most)
     if loaded.rows is not None:
         origin = origin.also(Remark("sampled", taken=len(features) if rows is None else len(rows), n_points=n_seen))
     if isinstance(features, Items):
@@ -255,9 +255,9 @@ def _cut_target(loaded: Loaded, origin: Origin, bins: int, name: str) -> tuple[L
 
 
 def _choose_rows(
-    labels: Labels, origin: Origin, name: str, reading: Reading
+    labels: Labels, origin: Origin, name: str, reading: Reading, most: int | None
 ) -> tuple[NDArray[np.integer] | None, Origin]:
-    """The rows to keep, ascending, None for all; and the origin with what a reader should know of gaps."""
+    """At most so many rows to keep, ascending, None for all; and the origin with what a reader should know of gaps."""
     drops, gaps, known = reading.missing == "drop", origin.missing, labels.codes >= 0
     if gaps:
         lacking, facts = count_gaps(gaps)
@@ -267,7 +267,7 @@ def _choose_rows(
     if reading.missing == "error":
         labels.refuse_missing(name)
     whole = known & ~lacking if gaps and drops else known
-    lost, most = int(np.count_nonzero(~whole)), reading.max_points
+    lost = int(np.count_nonzero(~whole))
     if lost == len(whole):
         raise NoRows(f"dataset {name!r} has no rows with a label and all features: expected at least one.")
     if lost:

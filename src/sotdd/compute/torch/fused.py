@@ -152,11 +152,6 @@ class _Way:
     cells: int
     blocks: int = 1  # that share a row
 
-    @property
-    def stage(self) -> int:
-        """Bytes that warps need to stage values in, a thirty-second of them for padding."""
-        return 4 * max(self.sample, self.threads // 32 * (256 + 8))
-
 
 # Measured on an H200. Longer rows leave room for fewer blocks, so each takes more threads; the longest are scattered
 # outside of shared memory.
@@ -221,7 +216,8 @@ def _make_sorter(device: int, way: _Way) -> Callable[[torch.Tensor], None] | Non
         count, n = rows.shape
         clusters = min(count, way.resident * limits.multiprocessor_count // way.blocks)
         share = -(-n // way.blocks)
-        noted = max(way.stage, 4 * -(-share // 2))  # the cells of its share take two bytes each
+        stage = 4 * max(way.sample, way.threads // 32 * (256 + 8))  # that warps stage values in, some for padding
+        noted = max(stage, 4 * -(-share // 2))  # the cells of its share take two bytes each
         capacity = min(n, (room - noted) // 4) if 4 * share + noted <= room else 0
         inside = noted <= room
         spare = torch.empty(1 if capacity == n else clusters * (n + -(-n // 2)), device=rows.device)
@@ -231,7 +227,7 @@ def _make_sorter(device: int, way: _Way) -> Callable[[torch.Tensor], None] | Non
                 grid=clusters,
                 cluster=way.blocks if way.blocks > 1 else None,
                 block=way.threads,
-                shmem_size=4 * capacity + (noted if inside else way.stage),
+                shmem_size=4 * capacity + (noted if inside else stage),
             )
             sizes = (ctypes.c_int32(size) for size in (count, n, capacity, inside))
             launch(stream, config, kernel, rows.data_ptr(), spare.data_ptr(), *sizes)

@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -51,14 +51,6 @@ _DRAWN_AHEAD, _DRAWN_BYTES = 6, 1 << 30
 _Check: TypeAlias = tuple[int, Block, list[tuple["Layout", torch.Tensor, torch.Tensor]], torch.cuda.Event | None]
 
 
-class Scaling(NamedTuple):
-    """A scaler on a device: centre and inverse scale (d,), in float64, and whether the arcsinh of that is taken."""
-
-    centre: torch.Tensor
-    inverse: torch.Tensor
-    arcsinh: bool
-
-
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A dataset with what every chunk needs to know of it."""
@@ -67,7 +59,7 @@ class Layout:
     classes: Classes
     position: torch.Tensor | None  # (n,) index of each point among grouped points; None where they lie so
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
-    scaling: Scaling | None  # of its points
+    scaler: Scaler | None  # of its points
     kept: dict[object, torch.Tensor] = field(default_factory=dict)  # what was made of the points for all chunks
 
 
@@ -209,7 +201,7 @@ class TorchData(LoadedData):
             return projected[0], projected[-1]
         projected = [torch.empty((len(uploaded.block), data.n_points), device=self._device) for _ in maps]
         for part in verbs.cut_rows(data):
-            points = scale_points(data, part, layout.scaling, self._device)
+            points = scale_points(data, part, layout.scaler, self._device)
             at = part if layout.position is None else layout.position[part]
             for rows, project in zip(projected, maps, strict=True):
                 rows[:, at] = project(points, {})
@@ -235,18 +227,25 @@ def _cut_projections(count: int, first: int, most: int) -> list[slice]:
 # ------------------------------------------------------------------ points on the device
 
 
-def scale_points(data: LabelledData, block: slice, scaling: Scaling | None, device: torch.device) -> torch.Tensor:
+def scale_points(data: LabelledData, block: slice, scaler: Scaler | None, device: torch.device) -> torch.Tensor:
     """Some points (m, d) on the device, float32, scaled in float64."""
     if isinstance(data.features, DeviceFeatures):
         raw: torch.Tensor = data.features.tensor[block].reshape(-1, data.n_features).to(device)
     else:
         raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(device)
-    if scaling is None:
+    if scaler is None:
         return raw.to(torch.float32)
-    if scaling.arcsinh:
-        return ((raw - scaling.centre) * scaling.inverse).asinh_().to(torch.float32)
+    centre, inverse = _copy_scaler(scaler, device)
+    if scaler.arcsinh:
+        return ((raw - centre) * inverse).asinh_().to(torch.float32)
     # Both steps are in float64.
-    return torch.mul(raw - scaling.centre, scaling.inverse, out=torch.empty(raw.shape, device=device))
+    return torch.mul(raw - centre, inverse, out=torch.empty(raw.shape, device=device))
+
+
+def _copy_scaler(scaler: Scaler, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Centre and inverse scale (d,) on the device, in one copy."""
+    both = copy_array(np.stack([scaler.centre, scaler.inverse]), np.float64, device)
+    return both[0], both[1]
 
 
 def lay_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: torch.device) -> list[Layout]:
@@ -254,21 +253,17 @@ def lay_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: tor
     sizes = {id(data.features): data.n_points * data.n_features for data in datasets}
     needed = sum(sizes.values())
     stays = device.type == "cuda" and 3 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
-    scaling = None
-    if scaler is not None:
-        centre, inverse = copy_array(np.stack([scaler.centre, scaler.inverse]), np.float64, device)
-        scaling = Scaling(centre, inverse, scaler.arcsinh)
     layouts: list[Layout] = []
     for data in datasets:
         # The same points in the same classes, or in one class, whose points are in any order.
         twins = (one for one in layouts if one.data.features is data.features)
         twin = next((one for one in twins if one.data.codes is data.codes or len(data.classes) == 1), None)
-        layouts.append(_lay_one_out(data, scaling, device, stays, twin))
+        layouts.append(_lay_one_out(data, scaler, device, stays, twin))
     return layouts
 
 
 def _lay_one_out(
-    data: LabelledData, scaling: Scaling | None, device: torch.device, stays: bool, twin: Layout | None
+    data: LabelledData, scaler: Scaler | None, device: torch.device, stays: bool, twin: Layout | None
 ) -> Layout:
     offsets = data.offsets
     classes = Classes(offsets, copy_array(offsets, np.int64, device))
@@ -283,19 +278,19 @@ def _lay_one_out(
         try:
             points = torch.empty((data.n_points, data.n_features), device=device)
             raw = data.features.tensor if isinstance(data.features, DeviceFeatures) else None
-            linear = scaling if scaling is not None and not scaling.arcsinh else None
+            linear = scaler if scaler is not None and not scaler.arcsinh else None
             if raw is not None and linear is not None and raw.device == device and fused.available(raw):
-                fused.scale_points(
-                    raw.reshape(points.shape).contiguous(), position, linear.centre, linear.inverse, points
-                )
-                return Layout(data, classes, position, points, scaling)
+                raw = raw.reshape(points.shape).contiguous()
+                centre, inverse = _copy_scaler(linear, device)
+                fused.scale_points(raw, position, centre, inverse, points)
+                return Layout(data, classes, position, points, scaler)
             for block in verbs.cut_rows(data):
                 at = block if position is None else position[block]
-                points[at] = scale_points(data, block, scaling, device)
+                points[at] = scale_points(data, block, scaler, device)
         except torch.OutOfMemoryError:
             points = None
             torch.cuda.empty_cache()
-    return Layout(data, classes, position, points, scaling)
+    return Layout(data, classes, position, points, scaler)
 
 
 def find_point_norms(layout: Layout, device: torch.device) -> torch.Tensor:
@@ -321,7 +316,7 @@ def _sum_classes(layout: Layout, part: slice, squares: torch.Tensor, device: tor
     by_class = torch.zeros((len(data.classes), part.stop - part.start), dtype=torch.float64, device=device)
     for block in verbs.cut_rows(data):
         if layout.points is None:
-            points = scale_points(data, block, layout.scaling, device).double()
+            points = scale_points(data, block, layout.scaler, device).double()
             codes = copy_array(data.codes[block], np.int64, device)
         else:
             points, codes = layout.points[block].double(), layout.classes.codes[block]

@@ -18,6 +18,7 @@ from typing import TypeAlias, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import hadamard
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import kept_property
@@ -367,17 +368,15 @@ def _transform(z: torch.Tensor) -> torch.Tensor:
     done = 1
     while done < size:
         small = min(_SMALL, size // done)
-        z = (_make_hadamard(small, z) @ z.view(done, small, -1)).view(size, m)
+        z = (_make_hadamard(small, z.device) @ z.view(done, small, -1)).view(size, m)
         done *= small
     return z
 
 
-def _make_hadamard(size: int, like: torch.Tensor) -> torch.Tensor:
+@cache
+def _make_hadamard(size: int, device: torch.device) -> torch.Tensor:
     """The Hadamard matrix of this size."""
-    rows = torch.ones((1, 1), dtype=like.dtype, device=like.device)
-    while len(rows) < size:
-        rows = torch.cat([torch.cat([rows, rows], 1), torch.cat([rows, -rows], 1)])
-    return rows
+    return torch.from_numpy(hadamard(size, np.float32)).to(device)
 
 
 def _make_signs(row: int, size: int, like: torch.Tensor) -> torch.Tensor:

@@ -199,16 +199,21 @@ def monitor_command(
         verdict, monitor = gate.watch(monitor, opened, batch)
         return verdict
 
-    verdicts = []
+    verdicts: list[BatchVerdict] = []
+    failures: list[str] = []
     for verdict, _ in _judge_batches(gate, current, asked, watch):
-        append_lines(log, [write_line(verdict, reference, monitor=describe_state(monitor))])
         verdicts.append(verdict)
+        try:
+            append_lines(log, [write_line(verdict, reference, monitor=describe_state(monitor))])
+        except SotddError as error:  # an alarm is an alarm all the same; the series cannot go on
+            failures.append(error.say(asked.naming))
+            break
     so_far = f"{say_count(monitor.n_batches, 'batch', 'batches')} so far"
     note = f"{so_far}, {monitor.run_length:,} to a false alarm on average"
     if monitor.last is not None:
         low, high = monitor.expected
         note += f" ({low:.0f} to {high:.0f} for two of three references of this size)"
-    _end_run(asked, GateRun(reference, verdicts, gate=gate), more={"monitor": describe_state(monitor)}, note=note)
+    _end_run(asked, GateRun(reference, verdicts, gate=gate), failures, {"monitor": describe_state(monitor)}, note)
 
 
 def _make_gate(reference: str, asked: o.Asked) -> Gate:

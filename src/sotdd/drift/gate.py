@@ -5,6 +5,7 @@ A log has a line of JSON for each batch, to be searched by grep or jq, and read 
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -305,8 +306,9 @@ def write_line(verdict: BatchVerdict, reference: str, **more: object) -> str:
 def append_lines(path: str | os.PathLike[str], lines: Sequence[str]) -> None:
     """Add whole lines to the end of a log by one write: writers at the same time do not mix their lines.
 
-    Where a line looks cut short, because a writer was stopped in it or is still writing, a line break comes first.
-    A store cannot add to an object, so a log there is written anew.
+    Lines that are not written whole, as on a full disk, are taken back. Where a line looks cut short, because a writer
+    was stopped in it or is still writing, a line break comes first. A store cannot
+    add to an object, so a log there is written anew.
     """
     before, content = open_log(path), "".join(lines).encode()
     if before and not before.endswith(b"\n"):
@@ -316,8 +318,14 @@ def append_lines(path: str | os.PathLike[str], lines: Sequence[str]) -> None:
             write_whole(target, before + content)
             return
         with target.open("ab", buffering=0) as file:
-            file.write(content)
-            os.fsync(file.fileno())
+            written = file.write(content)
+            try:
+                if written < len(content):
+                    raise OSError(errno.ENOSPC, "no space left")
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(file.tell() - written)
+                raise
 
 
 def open_log(path: str | os.PathLike[str]) -> bytes:

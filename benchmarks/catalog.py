@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.populations import Alike, Images, Population, Tables, source_of
-from sotdd.compute.ranking import find_limits
+from sotdd.compute.matrix import find_limits
 from sotdd.sketches.uncertainty import find_floor
 
 _BATCH = 1000

@@ -1,8 +1,7 @@
 """What the calls return, in one place, for annotations; each class lives beside the call that makes it."""
 
 from sotdd.compute.distance import Distance, NoiseFloor
-from sotdd.compute.matrix import DistanceMatrix
-from sotdd.compute.ranking import Ranked, Ranking
+from sotdd.compute.matrix import DistanceMatrix, Ranked, Ranking
 from sotdd.gradients.flow import Flow
 from sotdd.measure.changes import Changes, ClassChange, ColumnChange, CorrelationChange
 from sotdd.measure.explanation.result import Explanation

@@ -8,7 +8,7 @@ import pytest
 
 import sotdd
 from sotdd import LabelledData
-from sotdd.compute import ranking
+from sotdd.compute import matrix
 
 
 @pytest.fixture
@@ -116,14 +116,14 @@ def test_names_are_the_callers_own(target):
 
 def test_long_rankings_compare_neighbours_only(target, monkeypatch):
     found = sotdd.distance(target, target + 1, n_projections=64, estimator="plain")
-    asked, farther = [], ranking.clearly_farther
-    monkeypatch.setattr(ranking, "clearly_farther", lambda *pair: asked.append(pair) or farther(*pair))
+    asked, farther = [], matrix.clearly_farther
+    monkeypatch.setattr(matrix, "clearly_farther", lambda *pair: asked.append(pair) or farther(*pair))
     steps = {str(k): replace(found, value=found.value + k, contributions=found.contributions + k) for k in range(50)}
-    assert [line.rank for line in ranking.Ranking.of("target", steps)] == list(range(1, 51))
+    assert [line.rank for line in matrix.Ranking.of("target", steps)] == list(range(1, 51))
     ties = dict.fromkeys(map(str, range(50)), found)
-    assert {line.rank for line in ranking.Ranking.of("target", ties)} == {1}
+    assert {line.rank for line in matrix.Ranking.of("target", ties)} == {1}
     assert len(asked) <= 4 * 50
-    assert ranking.Ranking.of("target", ties, k=1).lines[0].tied
+    assert matrix.Ranking.of("target", ties, k=1).lines[0].tied
 
 
 def test_ties_with_the_first_need_not_follow_each_other(target):
@@ -137,7 +137,7 @@ def test_ties_with_the_first_need_not_follow_each_other(target):
         return replace(found, value=value, contributions=contributions, noise=floor)
 
     distances = {"first": stand(0.0, 0.01), "second": stand(0.1, 0.01), "noisy": stand(0.3, 0.9)}
-    order = ranking.Ranking.of("target", distances)
+    order = matrix.Ranking.of("target", distances)
     assert [(line.rank, line.name) for line in order] == [(1, "first"), (1, "noisy"), (3, "second")]
 
 

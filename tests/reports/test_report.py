@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.compute.ranking import clearly_farther
+from sotdd.compute.matrix import clearly_farther
 
 HOSTILE = "</script><script>alert(1)</script>"
 

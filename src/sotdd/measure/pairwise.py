@@ -13,8 +13,7 @@ from sotdd.basics.errors import SotddError, check_count, describe
 from sotdd.basics.resources import Progress
 from sotdd.compute.comparison import check_memory
 from sotdd.compute.estimators import Estimator
-from sotdd.compute.matrix import Asked, DistanceMatrix
-from sotdd.compute.ranking import Ranking
+from sotdd.compute.matrix import Asked, DistanceMatrix, Ranking
 from sotdd.inputs import name_sources, open_all
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance

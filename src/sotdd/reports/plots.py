@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.text import say_count, show
-from sotdd.compute.matrix import DistanceMatrix
-from sotdd.compute.ranking import Ranking
+from sotdd.compute.matrix import DistanceMatrix, Ranking
 from sotdd.measure.changes import Changes
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.statistics import TwoSampleTest

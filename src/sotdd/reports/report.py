@@ -15,8 +15,7 @@ from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.resources import Progress, report_progress
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.estimators import Estimator
-from sotdd.compute.matrix import DistanceMatrix
-from sotdd.compute.ranking import Ranking
+from sotdd.compute.matrix import DistanceMatrix, Ranking
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.explanation.call import explain

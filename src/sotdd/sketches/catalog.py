@@ -19,7 +19,7 @@ from sotdd.basics.errors import SotddError, check_count, check_flag, describe, r
 from sotdd.basics.files import check_path
 from sotdd.basics.resources import Progress
 from sotdd.basics.text import join_names, quote, say_count
-from sotdd.compute.ranking import Ranking
+from sotdd.compute.matrix import Ranking
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.projections import Projections

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sotdd.basics.text import join_names, one_line, quote, say_count, show
 
@@ -72,11 +72,8 @@ _EXIT_CODES = {Verdict.PASSED: 0, Verdict.DRIFT: 1, Verdict.UNDECIDED: 2}
 _TONES: dict[Verdict, Tone] = {Verdict.PASSED: "good", Verdict.DRIFT: "bad", Verdict.UNDECIDED: "unsure"}
 
 
-class Naming(Protocol):
-    """How a reader writes a setting, alone or with a value."""
-
-    def __call__(self, setting: str, value: object = ..., /) -> str:
-        """The setting in words."""
+# How a reader writes a setting: a function of its name, alone or with a value.
+Naming: TypeAlias = Callable[..., str]
 
 
 def in_python(setting: str, value: object = ...) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -98,24 +98,11 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     made.filters |= {"show": show, "sentence": _write_sentence, "span": _write_range, "python": write_python}
-    made.globals |= {
-        "version": __version__,
-        "count": say_count,
-        "join_names": join_names,
-        "with_error": with_error,
-        "compare_shares": compare_shares,
-        "say_parts": say_parts,
-        "say_changes": say_changes,
-        "say_lost_classes": say_lost_classes,
-        "say_unit": say_unit,
-        "gather_remarks": gather_remarks,
-        "list_cells": list_cells,
-        "pool_pixels": _pool_pixels,
-        "choose_classes": _choose_classes,
-        "round_up": _round_up,
-        "say_share": say_share,
-        "say_chance": say_chance,
-    }
+    functions: tuple[Callable[..., object], ...] = (
+        say_count, say_parts, say_changes, say_lost_classes, say_share, say_chance, say_unit, with_error, join_names,
+        list_cells, gather_remarks, compare_shares, pool_pixels, choose_classes, round_up,
+    )  # fmt: skip
+    made.globals |= {"version": __version__, **{one.__name__: one for one in functions}}
     return made
 
 
@@ -148,7 +135,7 @@ def write_python(value: object) -> str:
     return f"sotdd.projections.{kind.__name__}({settings})"
 
 
-def _pool_pixels(features: Changes) -> list[list[float]]:
+def pool_pixels(features: Changes) -> list[list[float]]:
     """Shares of pixels as rows of squares, several pixels together in a large image."""
     pixels = features.pixels
     step = -(-max(pixels.shape) // _MOST_SQUARES)
@@ -157,7 +144,7 @@ def _pool_pixels(features: Changes) -> list[list[float]]:
     return list(squares.tolist())
 
 
-def _choose_classes(
+def choose_classes(
     why: Explanation,
 ) -> tuple[list[Hashable], list[Hashable], list[list[float]], list[tuple[int, int]]]:
     """Of the classes with the largest shares: labels of rows and columns, distances, and where counterparts are."""
@@ -170,7 +157,7 @@ def _choose_classes(
     return labels[0], labels[1], why.by_class.distances[np.ix_(rows, columns)].tolist(), framed
 
 
-def _round_up(largest: float) -> float:
+def round_up(largest: float) -> float:
     """A round number a little above, where a scale ends."""
     least = 1.08 * max(largest, 1e-12)
     power = 10.0 ** math.floor(math.log10(least))

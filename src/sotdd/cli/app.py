@@ -88,7 +88,7 @@ _POINTS = 3000
 
 @app.command("warm", epilog=o.examples("sotdd warm"), rich_help_panel=_SEE)
 @o.takes()
-def warm_command(asked: o.Asked) -> None:
+def warm_command(asked: o.Request) -> None:
     """Compile now what distance, check and explain compile at their first run.
 
     For the image of a container, or a job of CI whose cache is kept. Compiled loops are kept in

@@ -52,7 +52,7 @@ _FITTING = ("p", "max_points", "label_names")
 def reference_command(
     data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; its name ends in .ref.")],
-    asked: o.Asked,
+    asked: o.Request,
 ) -> None:
     """Keep a dataset as a reference, which sotdd check tests batches against.
 
@@ -89,7 +89,7 @@ def reference_command(
     asked.print(numbers, write, remarks=made.remarks, legend=f"to check a batch: sotdd check {show(output)} BATCH")
 
 
-def _fit_reference(name: str, data: sotdd.LabelledData, asked: o.Asked) -> sotdd.DriftReference:
+def _fit_reference(name: str, data: sotdd.LabelledData, asked: o.Request) -> sotdd.DriftReference:
     """The reference that data make, which reads batches as they were read."""
     made = sotdd.DriftReference.fit(data, with_sketch=True, **asked.drawing, **asked.choose(*_FITTING, "device"))
     return made.opened_as(asked.write_source(name))
@@ -109,7 +109,7 @@ def check_command(
         ),
     ],
     current: Annotated[list[str], typer.Argument(metavar="BATCH...", help="Datasets that may have drifted from it.")],
-    asked: o.Asked,
+    asked: o.Request,
     log: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Add a line for every batch to this file.", rich_help_panel="Output"),
@@ -174,7 +174,7 @@ def monitor_command(
     log: Annotated[
         str, typer.Option(metavar="FILE", help="Where the series is kept, a line for every batch; made if it is new.")
     ],
-    asked: o.Asked,
+    asked: o.Request,
 ) -> None:
     """Say whether a series of batches has drifted, by the evidence of all of them.
 
@@ -216,7 +216,7 @@ def monitor_command(
     _end_run(asked, GateRun(reference, verdicts, gate=gate), failures, {"monitor": describe_state(monitor)}, note)
 
 
-def _make_gate(reference: str, asked: o.Asked) -> Gate:
+def _make_gate(reference: str, asked: o.Request) -> Gate:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more."""
     from sotdd.drift.gate import Gate
     from sotdd.measure.comparison import MOST_POINTS
@@ -239,7 +239,7 @@ def _make_gate(reference: str, asked: o.Asked) -> Gate:
 
 
 def _judge_batches(
-    gate: Gate, batches: Sequence[str], asked: o.Asked, judge: Callable[[Opened, str], BatchVerdict]
+    gate: Gate, batches: Sequence[str], asked: o.Request, judge: Callable[[Opened, str], BatchVerdict]
 ) -> Iterator[tuple[BatchVerdict, Opened | None]]:
     """What is said of each batch, one at a time, and the batch itself; None where it could not be opened."""
     from sotdd.drift.gate import BatchVerdict
@@ -256,7 +256,7 @@ def _judge_batches(
         yield verdict, opened
 
 
-def _open_batch(gate: Gate, asked: o.Asked, batch: str) -> Opened:
+def _open_batch(gate: Gate, asked: o.Request, batch: str) -> Opened:
     """Open a batch as the reference was, or a sample of it where it is large; a sketch only beside a sketch."""
     from sotdd.measure.comparison import MOST_POINTS
 
@@ -271,7 +271,7 @@ def _open_batch(gate: Gate, asked: o.Asked, batch: str) -> Opened:
         return gate.open_batch(batch, **asked.reading, max_points=asked.measuring.get("max_points", MOST_POINTS))
 
 
-def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) -> dict[str, Any]:
+def _list_sources(gate: Gate, asked: o.Request, verdicts: Sequence[BatchVerdict]) -> dict[str, Any]:
     """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = {name: value for name, value in asked.reading.items() if name != "exclude"}  # as the reference has
     reading |= asked.choose("max_points")
@@ -290,7 +290,7 @@ def _list_sources(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict]) 
     return {**found, "level": (gate.level or 1.0) / gate.n_batches} if batches else {}
 
 
-def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
+def _write_outputs(asked: o.Request, log: str | None, run: GateRun) -> list[str]:
     """Write all files that were asked for, whatever the verdict; returns what went wrong with that."""
     from sotdd.drift.gate import append_lines, read_history, write_line
     from sotdd.reports.gate import write_gate_page, write_junit, write_summary
@@ -320,7 +320,7 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
 
 
 def _end_run(
-    asked: o.Asked,
+    asked: o.Request,
     run: GateRun,
     failures: Sequence[str] = (),
     more: Mapping[str, object] = MappingProxyType({}),

@@ -63,7 +63,7 @@ _DATA = ("reading", "drawing", "p", "device")
 
 
 @o.takes(*_DATA, "page", "rel_tol", "noise_floor", "label_names", "method", "max_points")
-def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
+def distance_command(a: o.A, b: o.B, asked: o.Request) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
     datasets = [open_source(source, asked) for source in (a, b)]
     from sotdd.compute.matrix import Asked
@@ -85,7 +85,7 @@ def matrix_command(
     sources: Annotated[
         list[str], typer.Argument(metavar="A B ...", help=f"{o.SOURCE_HELP} Sketches (.sotdd) work too.")
     ],
-    asked: o.Asked,
+    asked: o.Request,
     classes: Annotated[
         bool,
         typer.Option(help="On the page, also compare every pair class by class, which takes several times as long."),
@@ -116,7 +116,7 @@ def matrix_command(
 def rank_command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
-    asked: o.Asked,
+    asked: o.Request,
 ) -> None:
     """Rank datasets by their distance from a target, nearest first: which one to start from."""
     datasets = [open_source(source, asked) for source in (target, *candidates)]
@@ -129,7 +129,7 @@ def rank_command(
 def explain_command(
     a: o.A,
     b: o.B,
-    asked: o.Asked,
+    asked: o.Request,
     top: Annotated[
         int, typer.Option(min=1, help="How many classes of each dataset to show, those that matter most first.")
     ] = 12,
@@ -149,7 +149,7 @@ def explain_command(
 
 
 @o.takes(*_DATA, "page", "n_permutations", "max_points", "label_names", n_projections=128, max_points=20_000)
-def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
+def test_command(a: o.A, b: o.B, asked: o.Request) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
     from sotdd.measure.comparison import MOST_POINTS
 
@@ -164,7 +164,7 @@ def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
 
 
 @o.takes("drawing", "page")
-def demo_command(asked: o.Asked) -> None:
+def demo_command(asked: o.Request) -> None:
     """Compare handwritten digits with variants of them, and with pictures of stripes."""
     with show_work("Loading (the first run on a machine compiles for a few seconds) …", asked.quiet):
         from sotdd import demo
@@ -175,7 +175,7 @@ def demo_command(asked: o.Asked) -> None:
     asked.print(matrix.to_dict(), lambda: _tell_story(matrix, asked), legend=f"{len(matrix.distances)} distances")
 
 
-def _tell_story(matrix: DistanceMatrix, asked: o.Asked) -> None:
+def _tell_story(matrix: DistanceMatrix, asked: o.Request) -> None:
     """Print what the datasets of the demo are, the distances, and how to read them."""
     from sotdd import demo
 
@@ -193,7 +193,7 @@ def _tell_story(matrix: DistanceMatrix, asked: o.Asked) -> None:
 
 
 def _write_pair_report(
-    result: TwoSampleTest | Explanation, datasets: list[sotdd.LabelledData], asked: o.Asked, *sources: str
+    result: TwoSampleTest | Explanation, datasets: list[sotdd.LabelledData], asked: o.Request, *sources: str
 ) -> None:
     from sotdd.reports.report import report_pair
 
@@ -206,7 +206,7 @@ def _print_pair(
     result: Distance | TwoSampleTest,
     numbers: dict[str, Any],
     datasets: Sequence[Opened],
-    asked: o.Asked,
+    asked: o.Request,
     legend: str,
     changes: Changes | None = None,
 ) -> None:
@@ -223,7 +223,7 @@ def _print_pair(
     asked.print(numbers, write, remarks=result.remarks, legend=legend)
 
 
-def _write_report(matrix: DistanceMatrix, datasets: Sequence[Opened], asked: o.Asked) -> None:
+def _write_report(matrix: DistanceMatrix, datasets: Sequence[Opened], asked: o.Request) -> None:
     """Write the page, if one is wanted; classes are compared if s-OTDD was used and every dataset has its points."""
     if asked.report is None:
         return
@@ -256,7 +256,7 @@ def _make_matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> 
 
 
 def print_ranking(
-    order: Ranking, asked: o.Asked, also: Mapping[str, Any], about: str, remarks: Sequence[Remark] = ()
+    order: Ranking, asked: o.Request, also: Mapping[str, Any], about: str, remarks: Sequence[Remark] = ()
 ) -> None:
     """Print which datasets are nearest, and how to read that; ``also`` are further numbers."""
     numbers = {**order.to_dict(), **also}

@@ -1,8 +1,7 @@
 """What commands take: sources, and options of how data are read and measured and how results are printed.
 
 Those of reading and of projections are the fields of `Reading` and `ProjectionSettings`, with what is known of them
-there. A command says
-which it takes by `takes`, and gets what the user chose as `Asked`.
+there. A command says which it takes by `takes`, and gets what the user chose as `Request`.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ MEASURING: _Known = {
 }
 
 
-# Files to write beside what is printed, and in which form that is; `Asked` has them as its fields.
+# Files to write beside what is printed, and in which form that is; `Request` has them as its fields.
 _OUTPUT: _Known = {
     "report": _option(None, "Also write the result as a web page, which works offline.", type=str, metavar="FILE.html"),
     "title": _option(None, "The title of that page.", type=str),
@@ -131,7 +130,7 @@ _GROUPS: dict[str, tuple[str, _Known]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What the user asked for beside the sources.
 
     Attributes
@@ -228,14 +227,14 @@ def is_made(source: str, *suffixes: str) -> bool:
     return find_file_name(source).endswith(suffixes or SKETCH)
 
 
-def open_source(source: str, asked: Asked) -> sotdd.LabelledData | sotdd.Sketch:
+def open_source(source: str, asked: Request) -> sotdd.LabelledData | sotdd.Sketch:
     """Open a dataset, or a sketch if the source is a sketch file."""
     if is_made(source):
         return replace(sotdd.Sketch.load(source), name=source)
     return open_data(source, asked)
 
 
-def open_data(source: str, asked: Asked, purpose: str = "", most: int | None = None) -> sotdd.LabelledData:
+def open_data(source: str, asked: Request, purpose: str = "", most: int | None = None) -> sotdd.LabelledData:
     """Open a dataset, or a sample of ``most`` points; refuse a sketch, which lacks points for the purpose."""
     if is_made(source):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
@@ -288,7 +287,7 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
                 output = chosen.pop("output")
                 if "json" in output and "csv" in output:
                     raise SotddError("--csv and --json are both given: choose one.")
-                asked = Asked(**chosen, **output, naming=naming)
+                asked = Request(**chosen, **output, naming=naming)
                 if "page" in names:
                     asked.refuse_report()
                 command(**{name: given[name] for name in own}, asked=asked)

@@ -34,7 +34,7 @@ SKETCH_EXAMPLES = o.examples(
 def sketch_command(
     data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
-    asked: o.Asked,
+    asked: o.Request,
     like: Annotated[
         str | None,
         typer.Option(help="A sketch or a catalog to compare with later: its projections and scaling are used."),
@@ -108,7 +108,7 @@ def add_command(
     path: Folder,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new entry.")],
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
-    asked: o.Asked,
+    asked: o.Request,
     meta: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Metadata to keep with the entry; can be given several times."),
@@ -141,7 +141,7 @@ def add_command(
 def search_command(
     path: Folder,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
-    asked: o.Asked,
+    asked: o.Request,
     k: Annotated[int, typer.Option("-k", help="How many datasets to show.")] = 10,
     where: Where = None,
 ) -> None:
@@ -155,7 +155,7 @@ def search_command(
 
 @catalog_app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))
 @o.takes("csv")
-def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
+def list_command(path: Folder, asked: o.Request, where: Where = None) -> None:
     """List the entries of a catalog."""
     catalog = _find_catalog(path)
     entries = catalog.entries(where)
@@ -185,7 +185,7 @@ def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
 @catalog_app.command("remove", epilog=o.examples("sotdd catalog remove shop march"))
 @o.takes()
 def remove_command(
-    path: Folder, name: Annotated[str, typer.Argument(metavar="NAME", help="The name of an entry.")], asked: o.Asked
+    path: Folder, name: Annotated[str, typer.Argument(metavar="NAME", help="The name of an entry.")], asked: o.Request
 ) -> None:
     """Remove one entry."""
     catalog = _find_catalog(path)
@@ -204,7 +204,7 @@ def _find_catalog(path: str) -> sotdd.Catalog:
     return catalog
 
 
-def _sketch(catalog: sotdd.Catalog, source: str, asked: o.Asked) -> tuple[sotdd.Sketch, Remarks]:
+def _sketch(catalog: sotdd.Catalog, source: str, asked: o.Request) -> tuple[sotdd.Sketch, Remarks]:
     """A source as a sketch that fits the catalog, with what to know of its data; the first brings projections."""
     data = open_source(source, asked)
     if isinstance(data, sotdd.Sketch):

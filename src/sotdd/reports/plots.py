@@ -160,7 +160,6 @@ def draw_dendrogram(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
     ax.grid(axis="x", color=_RULE, linewidth=0.6)
     ax.set_axisbelow(True)
     _quieten(ax, sides=("bottom",))
-    ax.tick_params(axis="y", length=0)
     first = next(iter(matrix.distances.values()))
     ax.set_xlabel(f"average distance at which groups join, {say_unit(first)}")
     _write_title(ax, "Groups of datasets")
@@ -172,19 +171,10 @@ def draw_ranking(ranking: Ranking, ax: Axes | None = None) -> Axes:
     if not len(ranking):
         raise SotddError("this ranking has no candidates: there is nothing to draw.")
     shown = ranking.lines[:_MOST_NAMES]
-    ax = _take_axes(ax, 6.4, 1.4 + 0.3 * len(shown))
-    values, errors = (
-        np.array(pair) for pair in zip(*((one.distance.value, one.distance.stderr) for one in shown), strict=True)
-    )
-    colours = [_RULE if one.distance.within_noise else _ACCENT for one in shown]
-    bars = {"ecolor": _QUIET, "elinewidth": 1}
-    ax.barh(np.arange(len(shown)), values, xerr=np.nan_to_num(errors), color=colours, error_kw=bars, height=0.7)
     names = [f"{_shorten(one.name)}  {one.rank}{'=' if one.tied else ''}" for one in shown]
-    ax.set_yticks(range(len(shown)), names)
-    ax.invert_yaxis()
-    ax.set_xlabel(f"distance, {say_unit(shown[0].distance)}")
-    _quieten(ax, sides=("bottom",))
-    ax.tick_params(axis="y", length=0)
+    found = [one.distance for one in shown]
+    bars = [(name, one.value, one.stderr, one.within_noise) for name, one in zip(names, found, strict=True)]
+    ax = _draw_bars(ax, bars, f"distance, {say_unit(shown[0].distance)}")
     more = f"; the first {len(shown)} of {len(ranking):,}" if len(shown) < len(ranking) else ""
     _write_title(
         ax,
@@ -216,31 +206,33 @@ def draw_test(test: TwoSampleTest, ax: Axes | None = None) -> Axes:
 
 def draw_features(features: Changes, ax: Axes | None = None) -> Axes:
     """Draw the share of every pixel where points are images; else bars of the features that matter most."""
-    return _draw_pixels(features, ax) if features.shape is not None else _draw_bars(features, ax)
+    return _draw_pixels(features, ax) if features.shape is not None else _draw_shares(features, ax)
 
 
-def _draw_bars(features: Changes, ax: Axes | None) -> Axes:
+def _draw_shares(features: Changes, ax: Axes | None) -> Axes:
     shares, shown = features.list_shares(), [one for one in features if not np.isnan(one.raw_share)][:_BARS]
-    if features.together is not None and len(features) > 1:
-        shown.append(features.together)
-    ax = _take_axes(ax, 6.4, 1.4 + 0.3 * len(shown))
-    places = np.arange(len(shown))
-    values = [shares[one.column] for one in shown]
-    errors = [one.stderr or 0.0 for one in shown]
-    colours = [_ACCENT if one.changed else _RULE for one in shown]
-    ax.barh(places, values, xerr=errors, color=colours, error_kw={"ecolor": _QUIET, "elinewidth": 1}, height=0.7)
+    bars = [(_shorten(one.column), shares[one.column], one.stderr or 0.0, not one.changed) for one in shown]
+    if (rest := features.together) is not None and len(features) > 1:
+        bars.append((f"{features.noun}s together", shares[rest.column], rest.stderr or 0.0, not rest.changed))
+    ax = _draw_bars(ax, bars, _say_share_unit(features))
     ax.axvline(0, color=_RULE, linewidth=1)
-    names = [_shorten(one.column) for one in shown]
-    if len(features) > 1:
-        names[-1] = f"{features.noun}s together"
-    ax.set_yticks(places, names)
-    ax.invert_yaxis()
     ax.xaxis.set_major_formatter(lambda value, _place: f"{value:.0%}")
-    ax.set_xlabel(_say_share_unit(features))
-    _quieten(ax, sides=("bottom",))
-    ax.tick_params(axis="y", length=0)
     more = f"; the first {_BARS} of {len(features):,}" if len(features) > _BARS else ""
     _write_title(ax, f"Which {features.noun}s make the distance", f"blue: beyond noise; lines: standard errors{more}")
+    return ax
+
+
+def _draw_bars(ax: Axes | None, bars: Sequence[tuple[str, float, float, bool | None]], unit: str) -> Axes:
+    """Draw bars from names, values, standard errors, and whether they are pale, the first on top."""
+    names, values, errors, pale = zip(*bars, strict=True)
+    places, colours = range(len(names)), [_RULE if one else _ACCENT for one in pale]
+    ax = _take_axes(ax, 6.4, 1.4 + 0.3 * len(names))
+    lines = {"ecolor": _QUIET, "elinewidth": 1}
+    ax.barh(places, values, xerr=np.nan_to_num(errors), color=colours, error_kw=lines, height=0.7)
+    ax.set_yticks(places, names)
+    ax.invert_yaxis()
+    ax.set_xlabel(unit)
+    _quieten(ax, sides=("bottom",))
     return ax
 
 
@@ -284,6 +276,8 @@ def _quieten(ax: Axes, *, sides: tuple[str, ...] = ("left", "bottom")) -> None:
         spine.set_visible(name in sides)
         spine.set_color(_RULE)
     ax.tick_params(colors=_QUIET, labelcolor=_INK, length=3)
+    if "left" not in sides:
+        ax.tick_params(axis="y", length=0)
     ax.xaxis.label.set_color(_QUIET)
     ax.yaxis.label.set_color(_QUIET)
 

@@ -25,9 +25,6 @@ from sotdd.measure.statistics import TwoSampleTest
 from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
 from sotdd.reports.page import refuse_page, say_recipe, say_scaling, shorten_names, write_page
 
-# The sources of both datasets and the settings of the call, where they are known.
-Asked = tuple[Sequence[str], Mapping[str, Any]]
-
 # Numbers of an explanation, without its matrices, which can be large.
 _NUMBERS = ("within_noise", "test", "features", "labels", "classes", "renamed")
 
@@ -95,7 +92,7 @@ def report_pair(
     path: str | os.PathLike[str],
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
     title: str | None = None,
-    asked: Asked | None = None,
+    asked: tuple[Sequence[str], Mapping[str, Any]] | None = None,
 ) -> Path | str:
     """Write the page of two datasets; ``asked`` are their sources and the settings of the call, if they are known."""
     refuse_page(path)

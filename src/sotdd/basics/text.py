@@ -11,6 +11,8 @@ import re
 import unicodedata
 from collections.abc import Collection, Hashable, Sequence
 
+import numpy as np
+
 # The most characters of a name, and of a message, that are printed.
 _NAME = 160
 _MESSAGE = 1000
@@ -138,8 +140,6 @@ def json_number(number: float) -> float | None:
 
 def json_label(label: Hashable) -> str | int | float | bool | None:
     """Labels that JSON cannot hold are written as text."""
-    import numpy as np  # errors need this module, and the command line needs errors before all that is heavy
-
     if isinstance(label, np.generic) and not isinstance(label, (np.datetime64, np.timedelta64)):
         label = label.item()
     plain = isinstance(label, (str, int, bool)) or (isinstance(label, float) and math.isfinite(label))

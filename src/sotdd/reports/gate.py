@@ -17,7 +17,7 @@ from sotdd.basics.remarks import Verdict, join_remarks
 from sotdd.basics.text import join_names, one_line, write_out
 from sotdd.drift.gate import BatchVerdict, Gate
 from sotdd.reports.datasets import DatasetSummary
-from sotdd.reports.page import say_recipe, shorten_names, write_page
+from sotdd.reports.page import shorten_names, write_page
 
 # Earlier batches of a log that are drawn.
 _MOST_HISTORY = 60
@@ -113,12 +113,10 @@ def write_gate_page(path: str | os.PathLike[str], run: GateRun, title: str | Non
         worst=_find_worst(run.verdicts),
         history=history,
         points=points,
-        limit=None if run.gate is None else run.gate.limit,
+        gate=run.gate,
         datasets=datasets,
         remarks=join_remarks(*remarks),
         asked=run.asked,
-        is_tested=run.gate is not None and run.gate.drift is not None,
-        settings=_list_settings(run, names[0]),
         data={
             "reference": run.reference,
             "verdict": run.whole.value,
@@ -154,30 +152,6 @@ def _find_chance(verdict: BatchVerdict) -> tuple[float, float] | None:
     low, high = verdict.test.quantiles((0.05, 0.95)).values()
     unit = verdict.distance.value / verdict.test.distance if verdict.test.distance > 0 else 1.0
     return low * (unit or 1.0), high * (unit or 1.0)
-
-
-def _list_settings(run: GateRun, reference: str) -> dict[str, str]:
-    """What decided, in words."""
-    said = {"reference": reference}
-    gate = run.gate
-    if gate is None:
-        return said
-    if gate.limit is not None:
-        said["decided by the distance"] = f"at most {gate.limit:g}"
-    shared = f", shared by {gate.n_batches:,} batches" if gate.n_batches > 1 else ""
-    if gate.level is not None and gate.drift is not None:
-        said["decided by a test"] = f"at a level of {100 * gate.level:g} %{shared}"
-        said["permutations"] = f"{gate.n_permutations:,}, fewer where the verdict is clear"
-    elif gate.limit is None:
-        said["decided by noise"] = f"at a level of 5 %{shared}"
-    said["points it takes to pass"] = f"{gate.fewest:,}"
-    if gate.drift is not None:
-        most = "all" if gate.max_points is None else f"at most {gate.max_points:,}"
-        said["rows compared"] = f"{gate.drift.n_points:,} of the reference, {most} of a batch"
-        said |= {"order of transport": f"p = {gate.drift.p:g}", "names of labels": gate.drift.label_names}
-        said |= say_recipe(gate.drift.projections)
-    measured = next((verdict.distance for verdict in run.verdicts if verdict.distance is not None), None)
-    return said if measured is None else {**said, "distance": measured.how}
 
 
 # ------------------------------------------------------------------ files for machines

@@ -100,7 +100,7 @@ def _environment() -> Environment:
     made.filters |= {"show": show, "sentence": _write_sentence, "span": _write_range, "python": write_python}
     functions: tuple[Callable[..., object], ...] = (
         say_count, say_parts, say_changes, say_lost_classes, say_share, say_chance, say_unit, with_error, join_names,
-        list_cells, gather_remarks, compare_shares, pool_pixels, choose_classes, round_up,
+        list_cells, gather_remarks, compare_shares, pool_pixels, choose_classes, round_up, say_recipe, say_scaling,
     )  # fmt: skip
     made.globals |= {"version": __version__, **{one.__name__: one for one in functions}}
     return made

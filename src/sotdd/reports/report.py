@@ -23,7 +23,7 @@ from sotdd.measure.explanation.classes import are_too_many
 from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.statistics import TwoSampleTest
 from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
-from sotdd.reports.page import refuse_page, say_recipe, say_scaling, shorten_names, write_page
+from sotdd.reports.page import refuse_page, shorten_names, write_page
 
 # Numbers of an explanation, without its matrices, which can be large.
 _NUMBERS = ("within_noise", "test", "features", "labels", "classes", "renamed")
@@ -182,18 +182,5 @@ def write_matrix_page(
         scaling=ScalingMap.of(matrix.values),
         sources={name: sources.get(name) for name in matrix.names},
         asked=chosen,
-        settings=_list_settings(matrix),
         data={**matrix.to_dict(), "explanations": found},
-    )
-
-
-def _list_settings(matrix: DistanceMatrix) -> dict[str, str]:
-    """The settings behind the numbers, in words."""
-    first = next(iter(matrix.distances.values()), None)
-    said = {"datasets": f"{len(matrix):,}"}
-    if first is None:
-        return said
-    said |= {"method": first.method, "order of transport": f"p = {first.p:g}", "estimator": first.estimator}
-    return said | (
-        {"scaling": say_scaling(first.scaler)} if matrix.projections is None else say_recipe(matrix.projections)
     )

@@ -123,11 +123,17 @@ def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) 
     ends = torch.arange(levels + 1, device=rows.device) * sizes[:, None]  # (C, K + 1) in units of 1 / (m K)
     within = edges[:-1, None] + ends // levels  # value in which each bin ends
     share = (ends % levels).double() / levels
-    inside = within.clamp(max=rows.shape[1] - 1)  # where a bin ends with the last value, no share of another is taken
-    running = torch.nn.functional.pad(rows.double().cumsum(dim=1), (1, 0))
-    before = running[:, within] + share * rows[:, inside].double()  # (B, C, K + 1)
+    before = _sum_values(rows, within, share)  # (B, C, K + 1)
     bins = before.diff(dim=2) * (levels / sizes.double())[:, None]
     return torch.einsum("bck,bk->bc", bins, coefficients)
+
+
+def _sum_values(rows: Rows, whole: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+    """Sums (B, …) of so many whole values of each row (B, n) and a share of the next, in float64."""
+    wide = rows.double()
+    running = torch.nn.functional.pad(wide.cumsum(dim=1), (1, 0))
+    # Where all values are whole, no share of another is taken.
+    return running[:, whole] + share * wide[:, whole.clamp(max=rows.shape[1] - 1)]
 
 
 def shift_rows(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
@@ -156,11 +162,9 @@ def average_parts(rows: Rows, edges: NDArray[np.float64]) -> Rows:
     share, sizes = places - whole, places.diff()
     one_point = (whole[1:] == whole[:-1]) | (places[1:] <= whole[:-1] + 1)
     means = torch.empty((len(rows), len(edges) - 1), dtype=torch.float32, device=rows.device)
-    for line in range(len(rows)):  # a row at a time: float64 sums stay small
-        wide = rows[line].double()
-        sums = torch.nn.functional.pad(wide.cumsum(0), (1, 0))
-        between = (sums[whole] + share * wide[whole]).diff() / sizes
-        means[line] = torch.where(one_point, wide[whole[:-1]], between)
+    for some in cut_range(len(rows), _CLASS_VALUES // n):  # some rows at a time: float64 sums stay small
+        between = _sum_values(rows[some], whole, share).diff(dim=1) / sizes
+        means[some] = torch.where(one_point, rows[some][:, whole[:-1]], between)
     return means
 
 

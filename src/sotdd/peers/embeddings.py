@@ -234,13 +234,11 @@ def lorentz_scaling(distances: Doubles, dimensions: int, seed: int = 0) -> Doubl
     Points are (√(1 + |z|²), z) with z free, so the optimisation has no constraint; the best of
     several starts is taken.
     """
-    from scipy.optimize import OptimizeResult, minimize
+    from scipy.optimize import minimize
 
-    def place(start: Doubles) -> OptimizeResult:
-        return minimize(_stress, start, args=(distances, dimensions), jac=True, method="L-BFGS-B")
-
-    drawn = np.random.default_rng(seed).normal(0, 0.5, size=(_STARTS, len(distances) * dimensions))
-    best = min(map(place, drawn), key=lambda found: found.fun).x.reshape(-1, dimensions)
+    starts = np.random.default_rng(seed).normal(0, 0.5, size=(_STARTS, len(distances) * dimensions))
+    found = [minimize(_stress, start, args=(distances, dimensions), jac=True, method="L-BFGS-B") for start in starts]
+    best = min(found, key=lambda one: one.fun).x.reshape(-1, dimensions)
     return np.column_stack([np.sqrt(1 + np.sum(best**2, axis=1)), best])
 
 

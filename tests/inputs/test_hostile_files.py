@@ -155,3 +155,102 @@ def test_workbooks_are_looked_through_whatever_the_blocks(monkeypatch):
         archive.writestr("xl/worksheets/sheet1.xml", '<row r="1"><c r="A1"/></row>\n<c r="XFD1048576"/>' + " " * 99)
     with pytest.raises(sotdd.SotddError, match="1,048,576"):
         sotdd.open_dataset("book.xlsx", label=None)
+
+
+def many(*lines):
+    """A few lines, ten times."""
+    return "\n".join(lines * 10)
+
+
+# What is valid, if odd: its columns and its first row; or what is said of it.
+TEXTS = {
+    "bom.csv": ("\ufeff" + TABLE, ("a", "b"), [1, 2]),
+    "returns.csv": (TABLE.replace("\n", "\r"), ("a", "b"), [1, 2]),
+    "blanks.csv": (TABLE.replace("\n", "\n\n"), ("a", "b"), [1, 2]),
+    "ends.csv": (TABLE.replace("\n", ",\n"), ("a", "b"), [1, 2]),
+    "cases.csv": (TABLE.replace("b", "A"), ("a", "A"), [1, 2]),
+    "thousands.csv": ("a,b\n" + many('"1,000",2', '"3,000",5'), ("a", "b"), [1000, 2]),
+    "shares.csv": ("a,b\n" + many("10%,2", "12%,5"), ("a", "b"), [10, 2]),
+    "integers.csv": ("a,b\n" + many(f"{2**70},2", "3,5"), ("a", "b"), [2**70, 2]),
+    "hex.csv": ("a,b\n" + many("0x10,2", "0x11,5"), ("a=0x10", "a=0x11", "b"), [1, 0, 2]),
+    "formulas.csv": ("a,b\n" + many("=1+1,2", "@x,5"), ("a==1+1", "a=@x", "b"), [1, 0, 2]),
+    "digits.csv": ("a,b\n" + many("١,2", "٢,5"), ("a=١", "a=٢", "b"), [1, 0, 2]),
+    "zero.csv": (TABLE.replace("5", "5\0", 1), ("a", "b=2", "b=5", "b=5\0"), [1, 1, 0, 0]),
+    "twice.csv": (TABLE.replace("b", "a"), "multiple columns named a", None),
+    "infinite.csv": ("a,b\n" + many("inf,2", "3,5"), "NaN or infinite", None),
+    "beyond.csv": ("a,b\n" + many("1e400,2", "3,5"), "NaN or infinite", None),
+    "ragged.csv": ("a,b\n" + many("1,2", "3"), "Expected 2 columns", None),
+    "late.jsonl": (many('{"a": 1}', '{"a": 2, "z": 3}'), ("a", "z", "z is missing"), [1, 3, 1]),
+    "nan.jsonl": (many('{"a": NaN, "b": 3}', '{"a": 4, "b": 5}'), ("a", "a is missing", "b"), [4, 1, 3]),
+    "twice.jsonl": (many('{"a": 1, "a": 2}'), "specified twice", None),
+    "beyond.jsonl": (many('{"a": 1e999}'), "too big", None),
+    "deep.jsonl": ("[" * 100_000 + "]" * 100_000, "cannot read", None),
+    "mixed.jsonl": (many('{"a": 1}', '{"a": "x"}'), "from number to string", None),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_odd_texts_are_read_as_what_they_are(name):
+    pytest.importorskip("pyarrow")
+    content, columns, row = TEXTS[name]
+    Path(name).write_bytes(content.encode())
+    if row is None:
+        with pytest.raises(sotdd.SotddError, match=columns) as refused:
+            sotdd.open_dataset(name, label=None)
+        assert len(str(refused.value)) < 1000
+        assert str(refused.value).isprintable()
+        return
+    found = sotdd.open_dataset(name, label=None)
+    assert (found.columns, np.asarray(found.features)[0].tolist()) == (columns, row)
+
+
+def test_odd_types_of_columns_are_read_by_their_value_or_left_out():
+    """The largest integers and decimals, half precision, columns of nothing, of times, of bytes and of records."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {
+        "large": arrow.array([2**64 - 1, 1] * 10, arrow.uint64()),
+        "half": arrow.array(np.array([65504, 1] * 10, np.float16)),
+        "decimal": arrow.array([10**37, 1] * 10, arrow.decimal128(38, 0)),
+        "nothing": arrow.nulls(20),
+        "time": arrow.array([1, 2] * 10, arrow.timestamp("ns", "Europe/Rome")),
+        "span": arrow.array([1, 2] * 10, arrow.duration("us")),
+        "bytes": [b"\xff", b"a"] * 10,
+        "record": [{"x": 1}, {"x": 2}] * 10,
+    }
+    parquet.write_table(arrow.table(columns), "odd.parquet")
+    found = sotdd.open_dataset("odd.parquet", label=None)
+    assert found.columns == ("large", "half", "decimal")
+    assert np.asarray(found.features)[0].tolist() == [2.0**64, 65504, 1e37]
+    parquet.write_table(arrow.Table.from_arrays([arrow.array([1, 2])] * 2, names=["a", "a"]), "twice.parquet")
+    with pytest.raises(sotdd.SotddError, match="two columns named 'a'"):
+        sotdd.open_dataset("twice.parquet", label=None)
+
+
+def test_odd_arrays_are_read_by_their_value_or_refused():
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    for same in (x.astype(">f8"), np.asfortranarray(x), x.astype(np.longdouble)):
+        np.save("x.npy", same)
+        np.testing.assert_array_equal(np.asarray(sotdd.open_dataset("x.npy", label=None).features, float), x)
+    records = np.array([(1, 2.0)] * 20, [("a", "i4"), ("b", "f8")])
+    for odd in (x.astype(complex), records, np.array([["2020-01-01"]] * 9, "M8[D]"), x[:0], x[:, :0], x[0, 0]):
+        np.save("x.npy", odd)
+        with pytest.raises(sotdd.SotddError, match="expected"):
+            sotdd.open_dataset("x.npy", label=None)
+
+
+def test_odd_names_in_a_database_are_names():
+    with sqlite3.connect("odd.db") as database:
+        database.execute('CREATE TABLE "t""; DROP TABLE t" ("a b" REAL, "select" REAL)')
+        database.executemany('INSERT INTO "t""; DROP TABLE t" VALUES (?, ?)', [(1, 2), (3, 5)])
+    for source in ("odd.db", 'odd.db::table=t"; DROP TABLE t'):
+        assert sotdd.open_dataset(source, label=None).columns == ("a b", "select")
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="values of a dictionary are repeated for every row, beyond what Arrow can hold")
+def test_a_large_value_that_many_rows_refer_to_is_one_line():
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = arrow.DictionaryArray.from_arrays(arrow.array([0] * 3000, arrow.int32()), arrow.array(["x" * 10**6]))
+    parquet.write_table(arrow.table({"a": texts, "b": np.arange(3000.0)}), "large.parquet")
+    with pytest.raises(sotdd.SotddError):
+        sotdd.open_dataset("large.parquet", label=None)

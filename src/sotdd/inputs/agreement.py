@@ -69,10 +69,8 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     features = list_features(columns, [*tables])
     made = [Feature.of(name) for name in features]
     lacking = {one.column for one in made if one.kind == "missing"}
-    filled = [one.kind == "number" and one.column in lacking for one in made]
-    centre = np.array(
-        [_find_mean(one, [*tables]) if is_filled else np.nan for one, is_filled in zip(made, filled, strict=True)]
-    )
+    filled = {one for one in made if one.kind == "number" and one.column in lacking}
+    centre = np.array([_find_mean(one, [*tables]) if one in filled else np.nan for one in made])
     return [order_columns(_leave_out(data, dropped), features, f"dataset {first.name!r}", centre) for data in datasets]
 
 

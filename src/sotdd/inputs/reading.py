@@ -167,7 +167,6 @@ _NAMES = {
     "parse": lambda text: text.split("+") if "+" in text else text,
 }
 _CHARACTER = {"take": _take_character, "sources": _CSV, "kept": True}
-_TEXT = {"take": _only(lambda value: isinstance(value, str))}
 
 
 class TableSettings(TypedDict, total=False):
@@ -287,7 +286,7 @@ class Reading:
     table: str | None = _option(
         None,
         "Which table of a database, or which sheet of a workbook; by default the only one.",
-        **_TEXT,
+        take=_only(lambda value: isinstance(value, str)),
         expected="the name of a table",
         sources=_SHEETS,
         kept=True,

@@ -108,7 +108,7 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
         files = list_files(str(target))
         if files:
             return _open_files(files, name, reading)
-        from sotdd.inputs.loaders.images import open_folder
+        from sotdd.inputs.loaders.files import open_folder
 
         return open_folder(target, name, reading)
     except PermissionError as error:

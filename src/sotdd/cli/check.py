@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,15 +15,13 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Verdict
 from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.options import open_data, open_source
+from sotdd.cli.options import Opened, open_data, open_source
 from sotdd.cli.terminal import complain, make_table, print_table, say, say_note, show_work
 from sotdd.inputs.sources import write_source
 
 if TYPE_CHECKING:
     from sotdd.drift.gate import BatchVerdict, Gate
     from sotdd.reports.gate import GateRun
-
-    Opened: TypeAlias = sotdd.LabelledData | sotdd.Sketch
 
 REFERENCE_EXAMPLES = o.examples(
     "sotdd reference train.parquet -o train.ref",

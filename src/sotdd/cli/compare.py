@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,15 +14,13 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Verdict
 from sotdd.basics.text import show, with_error
 from sotdd.cli import options as o
-from sotdd.cli.options import open_data, open_source, say_sizes
+from sotdd.cli.options import Opened, open_data, open_source, say_sizes
 from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from sotdd.results import Changes, Distance, DistanceMatrix, Explanation, Ranking, TwoSampleTest
-
-    Opened: TypeAlias = sotdd.LabelledData | sotdd.Sketch
 
 DISTANCE_EXAMPLES = o.examples(
     "sotdd distance train.parquet test.parquet",
@@ -65,9 +63,9 @@ _DATA = ("reading", "drawing", "p", "device")
 @o.takes(*_DATA, "page", "rel_tol", "noise_floor", "label_names", "method", "max_points")
 def distance_command(a: o.A, b: o.B, asked: o.Request) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
-    datasets = [open_source(source, asked) for source in (a, b)]
     from sotdd.compute.matrix import Asked
 
+    datasets = [open_source(source, asked) for source in (a, b)]
     result = sotdd.distance(*datasets, progress=asked.bar, **asked.settings)
     settings = dict(asked.settings)
     if settings.pop("rel_tol", None) is not None:  # the page says how to ask again: with all that it took
@@ -92,12 +90,12 @@ def matrix_command(
     ] = True,
 ) -> None:
     """Measure the distance between every two of several datasets, projecting each only once."""
-    if len(sources) < 2:
-        raise SotddError("only one dataset is named: name at least two to compare.")
-    datasets = [open_source(source, asked) for source in sources]
     from sotdd.compute.distance import gather_remarks
     from sotdd.compute.matrix import Asked
 
+    if len(sources) < 2:
+        raise SotddError("only one dataset is named: name at least two to compare.")
+    datasets = [open_source(source, asked) for source in sources]
     matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
     texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
     settings = {} if matrix.asked is None else matrix.asked.settings
@@ -120,7 +118,6 @@ def rank_command(
 ) -> None:
     """Rank datasets by their distance from a target, nearest first: which one to start from."""
     datasets = [open_source(source, asked) for source in (target, *candidates)]
-
     order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
 

@@ -42,6 +42,9 @@ B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given th
 # Remarks that are printed unless all are asked for.
 _MOST_REMARKS = 3
 
+# What a source is opened as.
+Opened: TypeAlias = "sotdd.LabelledData | sotdd.Sketch"
+
 # What is known of options, by name, and what they are by default.
 _Known: TypeAlias = Mapping[str, tuple[Option, object]]
 
@@ -227,7 +230,7 @@ def is_made(source: str, *suffixes: str) -> bool:
     return find_file_name(source).endswith(suffixes or SKETCH)
 
 
-def open_source(source: str, asked: Request) -> sotdd.LabelledData | sotdd.Sketch:
+def open_source(source: str, asked: Request) -> Opened:
     """Open a dataset, or a sketch if the source is a sketch file."""
     if is_made(source):
         return replace(sotdd.Sketch.load(source), name=source)
@@ -245,7 +248,7 @@ def open_data(source: str, asked: Request, purpose: str = "", most: int | None =
         return sotdd.open_dataset(source, **reading)
 
 
-def say_sizes(data: sotdd.LabelledData | sotdd.Sketch) -> str:
+def say_sizes(data: Opened) -> str:
     """How many points, features and classes there are, in words."""
     features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
     classes = say_count(len(data.classes), "class", "classes")

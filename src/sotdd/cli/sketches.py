@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +19,6 @@ from sotdd.cli.compare import print_ranking
 from sotdd.cli.options import open_data, open_source
 from sotdd.cli.terminal import make_table, print_table, say
 from sotdd.inputs.sources import parse_source
-
-if TYPE_CHECKING:
-    from sotdd.sketches.quantiles import Levels
 
 SKETCH_EXAMPLES = o.examples(
     "sotdd sketch train.npz -o train.sotdd",
@@ -47,10 +44,9 @@ def sketch_command(
     source = open_data(data, asked, "to sketch")
     if source.name == data:
         source = replace(source, name=Path(parse_source(data)[0]).name)
-    from sotdd.sketches.sketching import sketch_opened
-
-    projections, levels = _find_recipe(like, source, asked.drawing)
-    made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
+    projections, n_quantiles = _find_recipe(like, source, asked.drawing)
+    device = asked.measuring.get("device", "auto")
+    made = sotdd.sketch(source, projections, n_quantiles=n_quantiles, device=device, progress=asked.bar)
     made.save(output)
     sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
     kept = "all values" if made.exact else say_count(made.n_quantiles, "quantile")
@@ -65,18 +61,18 @@ def sketch_command(
 
 def _find_recipe(
     like: str | None, source: sotdd.LabelledData, drawing: dict[str, Any]
-) -> tuple[sotdd.Projections, Levels]:
-    """The projections, and which quantiles to keep."""
-    from sotdd.sketches.quantiles import QUANTILES, Levels
+) -> tuple[sotdd.Projections, int]:
+    """The projections, and how many quantiles to keep."""
+    from sotdd.sketches.quantiles import QUANTILES
     from sotdd.sketches.sketching import require_projections
 
     if like is None:
-        return sotdd.Projections.fit([source], **drawing), Levels(QUANTILES)
+        return sotdd.Projections.fit([source], **drawing), QUANTILES
     if Path(like).is_dir() or (is_remote(like) and not o.is_made(like)):
         catalog = sotdd.Catalog(like)
-        return catalog.projections, catalog.levels
+        return catalog.projections, catalog.levels.count
     known = sotdd.Sketch.load(like)
-    return require_projections(known), Levels(QUANTILES) if known.exact else known.levels
+    return require_projections(known), QUANTILES if known.exact else known.n_quantiles
 
 
 # ------------------------------------------------------------------ catalogs

@@ -38,9 +38,8 @@ from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.projections.settings import DEFAULT_SETTINGS as MANY
 from sotdd.projections.settings import CallSettings, show_settings
-from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sketching import sketch_opened
+from sotdd.sketches.sketching import sketch
 
 # Values that are kept of a large reference, and rows at least.
 _MOST_VALUES, _FEWEST_ROWS = 1 << 22, 64
@@ -164,16 +163,16 @@ class DriftReference:
         if most is not None:
             most = min(most, max(_FEWEST_ROWS, _MOST_VALUES // opened.n_features))
         [kept], remarks = sample_datasets([opened], most, seed)
-        sketch = None
+        made = None
         if check_flag(with_sketch, "with_sketch"):
             many = recipe
             if projections is None:  # the same and further ones, as many as distances have
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
-            sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
+            made = sketch(opened, many, device=device)
         found = join_remarks(remarks, opened.remarks, (remark.of(opened.name) for remark in remark_on_rows(opened)))
         fixed = projections is not None or isinstance(drawn.get("scale"), Scaler)
         return cls(
-            _hold_rows(kept), recipe, how.p, how.label_names, seed, found, sketch=sketch, is_fixed=fixed
+            _hold_rows(kept), recipe, how.p, how.label_names, seed, found, sketch=made, is_fixed=fixed
         ).opened_as(data, reading)
 
     def opened_as(self, source: object, requested: Mapping[str, Any] | None = None) -> DriftReference:

@@ -26,7 +26,7 @@ from sotdd.projections.projections import Projections
 from sotdd.sketches.catalog_store import ENTRY_COLUMNS, OWN_COLUMNS, CatalogSettings, Entry, Row, Store, Table, Value
 from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch, pack_sketch, unpack_sketch
-from sotdd.sketches.sketching import Comparable, require_projections, sketch_opened
+from sotdd.sketches.sketching import Comparable, require_projections, sketch
 
 # Numbers are filtered as float64, which holds whole numbers up to here.
 _LARGEST = 2**53
@@ -246,7 +246,8 @@ class Catalog:
         progress: Progress = None,
     ) -> Sketch:
         """Sketch data through the projections of the catalog, with as many quantiles as its other sketches."""
-        return sketch_opened(open_dataset(data, name=name), self.projections, self.levels, device, progress)
+        n_quantiles = self.levels.count
+        return sketch(data, self.projections, n_quantiles=n_quantiles, name=name, device=device, progress=progress)
 
     def tidy(self) -> None:
         """Join the small parts that single additions leave, and free the space of removed entries.
@@ -301,13 +302,13 @@ class Catalog:
         if not data:
             return made
         if self.recipe is not None:
-            drawn, levels = self.projections, self.levels
+            drawn, n_quantiles = self.projections, self.levels.count
         elif made:
             first = next(iter(made.values()))
-            drawn, levels = require_projections(first), Levels(QUANTILES) if first.exact else first.levels
+            drawn, n_quantiles = require_projections(first), QUANTILES if first.exact else first.n_quantiles
         else:
-            drawn, levels = Projections.fit(data), Levels(QUANTILES)
-        made |= {name: sketch_opened(one, drawn, levels) for name, one in data.items()}
+            drawn, n_quantiles = Projections.fit(data), QUANTILES
+        made |= {name: sketch(one, drawn, n_quantiles=n_quantiles) for name, one in data.items()}
         return {name: made[name] for name in sources}
 
     def _select(

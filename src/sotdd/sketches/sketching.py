@@ -84,26 +84,15 @@ def sketch(
     """
     projections = check_projections(projections)
     levels = None if n_quantiles is None else check_quantiles(n_quantiles)
-    return sketch_opened(open_dataset(data, name=name, **reading), projections, levels, device, progress)
-
-
-def sketch_opened(
-    opened: LabelledData,
-    projections: Projections,
-    levels: Levels | None,
-    device: str = "auto",
-    progress: Progress = None,
-) -> Sketch:
-    """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
-    data = projections.align(opened)
-    large = data.n_points > _MOST_SORTED and str(device) in ("auto", "cpu")
-    countable = fit_classes(len(data.classes), projections.n_projections) and adds_up(projections)
-    if levels is not None and large and countable:
-        size = max(1, _BATCH_VALUES // data.n_features)
-        parts = (slice(start, start + size) for start in range(0, data.n_points, size))
-        batches = (replace(data, features=data.features[part], codes=data.codes[part]) for part in parts)
-        return sketch_stream(batches, projections, n_quantiles=levels.count, name=data.name, progress=progress)
-    return _sketch_sorted(data, projections, levels, device, progress)
+    opened = projections.align(open_dataset(data, name=name, **reading))
+    large = opened.n_points > _MOST_SORTED and str(device) in ("auto", "cpu")
+    countable = fit_classes(len(opened.classes), projections.n_projections) and adds_up(projections)
+    if levels is None or not (large and countable):
+        return _sketch_sorted(opened, projections, levels, device, progress)
+    size = max(1, _BATCH_VALUES // opened.n_features)
+    parts = (slice(start, start + size) for start in range(0, opened.n_points, size))
+    batches = (replace(opened, features=opened.features[part], codes=opened.codes[part]) for part in parts)
+    return sketch_stream(batches, projections, n_quantiles=levels.count, name=opened.name, progress=progress)
 
 
 def _sketch_sorted(
@@ -211,7 +200,7 @@ def compare_sketches(
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs of sketches and data; data are sketched the way the first sketch was."""
     first = next(source for _, source in sources if isinstance(source, Sketch))
-    levels = None if first.exact else first.levels
+    n_quantiles = None if first.exact else first.n_quantiles
     sketches = []
     for name, source in sources:
         if isinstance(source, Sketch):
@@ -219,8 +208,8 @@ def compare_sketches(
             sketches.append(source)
             continue
         projections = require_projections(first)
-        opened = replace(source, name=name) if isinstance(source, LabelledData) else open_dataset(source, name=name)
-        sketches.append(sketch_opened(opened, projections, levels, device, progress))
+        made = sketch(source, projections, n_quantiles=n_quantiles, name=name, device=device, progress=progress)
+        sketches.append(made)
     return {(i, j): sketches[i].distance(sketches[j], p, estimator=estimator) for i, j in pairs}
 
 

@@ -132,17 +132,20 @@ class SketchBuilder:
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
-        batch = open_batch(features, labels, self.projections)
-        if batch is not None:
-            self.add_opened(batch)
-        return self
+        return self.add_read(features, labels, {})
 
-    def add_opened(self, batch: LabelledData) -> None:
-        """Add a batch whose columns are in the order of the projections."""
+    def add_read(
+        self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None, reading: Mapping[str, Any]
+    ) -> Self:
+        """Add a batch; if it is a table, it is read by these options."""
+        batch = open_batch(features, labels, self.projections, reading)
+        if batch is None:
+            return self
         with self._adding(batch.classes):
             self.by_position |= (batch.columns is None) != (self.projections.columns is None)
             self.remarks = join_remarks(self.remarks, find_unlabelled(batch))
             self.sums.add_batch(batch)
+        return self
 
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder through the same projections."""

@@ -16,7 +16,7 @@ from sotdd.basics.errors import SotddError, describe, first_line, require
 from sotdd.basics.resources import Progress, Report, report_progress
 from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.projections import Projections
-from sotdd.sketches.builder import SketchBuilder, check_name, open_batch
+from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.quantiles import QUANTILES
 from sotdd.sketches.saved_projections import SavedProjections
 from sotdd.sketches.sketch import Sketch
@@ -148,12 +148,9 @@ def count_partition(begin: SketchBuilder, name: str, source: Any, reading: Mappi
     """Count one partition, which errors call by this name."""
     builder = SketchBuilder(begin.projections, n_quantiles=begin.n_quantiles)
     try:
-        batch = open_batch(source, None, begin.projections, reading)
-        if batch is not None:
-            builder.add_opened(batch)
+        return builder.add_read(source, None, reading)
     except SotddError as error:
         raise type(error)(f"{name}: {error}") from None
-    return builder
 
 
 def merge_builders(begin: SketchBuilder, parts: Sequence[SketchBuilder]) -> SketchBuilder:

@@ -123,11 +123,11 @@ class PrivateBuilder:
         batch = open_batch(features, labels, self.projections)
         if batch is None:
             return self
-        unknown = [label for label in batch.classes if label not in self.classes]
-        if unknown:
-            raise SotddError(
-                f"class {unknown[0]!r} is not among classes=: list all that can occur, as public knowledge."
-            )
+        for label in batch.classes:
+            if label not in self.classes:
+                raise SotddError(
+                    f"class {label!r} is not among classes=: list all that can occur, as public knowledge."
+                )
         self._counts = None  # a batch that fails half way must not be added again: its rows would count twice
         counts.add(batch)
         self._counts = counts
@@ -153,7 +153,6 @@ class PrivateBuilder:
         sizes, terms, errors = release_terms(counts, noise)
         edges = counts.edges(terms)
         noisy, variance = noise.add("bins", counts.place(terms, edges), counts.lengths()["bins"])
-        sizes = np.maximum(sizes, 0)
         sizes[0] += 0 if sizes.any() else 1
         masses = estimate_masses(noisy, variance, float(sizes.sum()))
         weights = draw_weights(self.projections)
@@ -328,7 +327,7 @@ def release_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Do
     variances = ((step_variance * unit**2)[:, None] + centre**2 * size_variance) / sizes**2
     between = np.maximum(((raw - centre) ** 2 - variances) @ shares, 0.0)[:, None]
     drawn = np.divide(between, between + variances, out=np.zeros(variances.shape), where=between + variances > 0)
-    return found, np.clip(centre + drawn * (raw - centre), low, high), (drawn * variances) @ shares
+    return held, np.clip(centre + drawn * (raw - centre), low, high), (drawn * variances) @ shares
 
 
 # ------------------------------------------------------------------ noise

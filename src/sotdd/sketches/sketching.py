@@ -24,7 +24,7 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset, LabelledData, find_unlabelled, remark_position
 from sotdd.inputs.reading import Reading, TableSettings
 from sotdd.projections.projections import Projections
-from sotdd.sketches.builder import SketchBuilder, adds_up, check_name, open_batch
+from sotdd.sketches.builder import SketchBuilder, adds_up, check_name
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, fit_classes
 from sotdd.sketches.saved_projections import SavedProjections, check_projections
 from sotdd.sketches.sketch import Sketch
@@ -182,9 +182,7 @@ def sketch_stream(
         )
     with report_progress(progress, f"Sketching {name}") as report:
         for batch in batches:
-            opened = open_batch(batch, None, projections, reading)
-            if opened is not None:
-                builder.add_opened(opened)
+            builder.add_read(batch, None, reading)
             report(builder.n_points, builder.n_points)
     return builder.finish(name)
 

@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.ordinary import Dataset, Doubles, Pair
-from sotdd.measure.statistics import TwoSampleTest
+from sotdd.measure.changes import TwoSampleTest
 
 _NEIGHBOURS = 5
 

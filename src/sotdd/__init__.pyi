@@ -14,7 +14,7 @@ from .inputs.opening import open_dataset as open_dataset
 from .measure.comparison import test as test
 from .measure.distance import distance as distance
 from .measure.distance import paper as paper
-from .measure.explanation.call import explain as explain
+from .measure.explain import explain as explain
 from .measure.pairwise import pairwise as pairwise
 from .measure.pairwise import rank as rank
 from .projections.projections import Projections as Projections

@@ -3,9 +3,8 @@
 from sotdd.compute.distance import Distance, NoiseFloor
 from sotdd.compute.matrix import DistanceMatrix, Ranked, Ranking
 from sotdd.gradients.flow import Flow
-from sotdd.measure.changes import Changes, ClassChange, ColumnChange, CorrelationChange
-from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.statistics import Aspect, TwoSampleTest
+from sotdd.measure.changes import Aspect, Changes, ClassChange, ColumnChange, CorrelationChange, TwoSampleTest
+from sotdd.measure.explanation import Explanation
 
 __all__ = [
     "Aspect",

@@ -11,7 +11,7 @@ from scipy.stats import hypergeom, norm
 import sotdd
 from sotdd.compute.resampling import Plan
 from sotdd.measure.columns import score_numbers
-from sotdd.measure.scores import Differences, Score, compare_scores
+from sotdd.measure.statistics import Differences, Score, compare_scores
 
 
 def table(seed, n):

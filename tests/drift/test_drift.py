@@ -9,7 +9,7 @@ import pytest
 import sotdd
 from sotdd.drift.gate import append_lines, describe_state, resume_monitor
 from sotdd.drift.monitor import find_limit, find_run_length, score
-from sotdd.measure.statistics import TwoSampleTest
+from sotdd.measure.changes import TwoSampleTest
 
 
 def sample(rng, n, shift=0.0):
@@ -54,7 +54,7 @@ def test_engines_agree(rng, monkeypatch):
         return np.concatenate([*map(np.ravel, costs), [*numbers, reference.distance(batch).value]])
 
     ours = measure()
-    for module in ("measure.explanation.call", "measure.comparison"):
+    for module in ("measure.explain", "measure.comparison"):
         monkeypatch.setattr(f"sotdd.{module}.choose_engine", lambda *_: TorchEngine(device))
     np.testing.assert_allclose(measure(), ours, rtol=2e-3, atol=1e-6)
 

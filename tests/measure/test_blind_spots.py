@@ -10,10 +10,8 @@ from scipy.stats import norm, rankdata
 import sotdd
 from sotdd.compute.resampling import Plan
 from sotdd.measure.columns import pool_columns, rank_columns
-from sotdd.measure.dependence import remark_on_rows
-from sotdd.measure.relations import PAIRS, WITHIN, Pairs, Within
-from sotdd.measure.scores import Differences, compare_scores
-from sotdd.measure.statistics import find_axes
+from sotdd.measure.relations import PAIRS, WITHIN, Pairs, Within, remark_on_rows
+from sotdd.measure.statistics import Differences, compare_scores, find_axes
 
 
 def change_correlation(rng):

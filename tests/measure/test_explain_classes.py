@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import sotdd
-from sotdd.measure.explanation import matching
+from sotdd.measure import classes as matching
 
 _PICTURES = Path(__file__).parent.parent / "fixtures" / "pictures"
 

@@ -9,11 +9,11 @@ import reference
 import sotdd
 from sotdd.basics.resources import Workers
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.shares import FeaturePool, find_contributions, find_directions
+from sotdd.measure.shares import find_contributions, find_directions, sort_columns
 
 
 def pool_of(a, b, workers, scaler=None):
-    return FeaturePool.of([LabelledData.of(a), LabelledData.of(b)], scaler, 0, workers)
+    return sort_columns([LabelledData.of(a), LabelledData.of(b)], scaler, 0, workers)
 
 
 def sides(a, b):

@@ -12,7 +12,7 @@ import sotdd
 from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.resampling import Plan, Resampling
 from sotdd.compute.slices import ProjectedPoints, project_datasets
-from sotdd.measure.explanation import matching
+from sotdd.measure import classes as matching
 
 
 def blobs(rng, n, centres, labels):

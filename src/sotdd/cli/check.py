@@ -129,7 +129,7 @@ def check_command(
     together, and what changed in the table itself, such as columns that are new.
     """
     from sotdd.drift.gate import BatchVerdict, open_log
-    from sotdd.measure.statistics import LEVEL
+    from sotdd.measure.changes import LEVEL
     from sotdd.reports.datasets import DatasetSummary
     from sotdd.reports.gate import GateRun
 

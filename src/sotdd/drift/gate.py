@@ -9,7 +9,8 @@ import errno
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +27,9 @@ from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sources import split_options
-from sotdd.measure.changes import Changes
+from sotdd.measure.changes import LEVEL, Changes, TwoSampleTest
 from sotdd.measure.comparison import MOST_POINTS
 from sotdd.measure.distance import distance
-from sotdd.measure.statistics import LEVEL, TwoSampleTest
 from sotdd.sketches.sketch import Sketch
 
 # A batch does not pass that lost more than this share of its rows, since something was missing in them.
@@ -105,17 +105,18 @@ class BatchVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        result: dict[str, Any] = {"current": self.batch, "verdict": self.verdict.value, "drifted": self.verdict.drifted}
-        result["checks"] = [{**asdict(one), "limit": json_number(one.limit)} for one in self.outcomes]
-        result["columns"] = None if self.judged is None else self.judged.to_dict()
-        result["schema"] = [remark.to_dict() for remark in self.schema]
-        result["changes"] = self.changes.to_dict()
-        result["distance"] = None if self.distance is None else self.distance.to_dict()
-        if self.test is not None:
-            result["test"] = self.test.to_dict()
-        if self.error is not None:
-            result["error"] = self.error
-        return result
+        return {
+            "current": self.batch,
+            "verdict": self.verdict.value,
+            "drifted": self.verdict.drifted,
+            "checks": [{**asdict(one), "limit": json_number(one.limit)} for one in self.outcomes],
+            "columns": None if self.judged is None else self.judged.to_dict(),
+            "schema": [remark.to_dict() for remark in self.schema],
+            "changes": self.changes.to_dict(),
+            "distance": None if self.distance is None else self.distance.to_dict(),
+            **({} if self.test is None else {"test": self.test.to_dict()}),
+            **({} if self.error is None else {"error": self.error}),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,17 +344,13 @@ def open_log(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def read_entries(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def read_entries(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """The lines of a log, oldest first; those that were cut short, or are none, are passed over."""
-    entries = []
     for line in open_log(path).decode("utf-8", "replace").splitlines():
-        try:
+        with suppress(ValueError, RecursionError):
             entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict):
-            entries.append(entry)
-    return entries
+            if isinstance(entry, dict):
+                yield entry
 
 
 def read_history(path: str | os.PathLike[str], reference: str) -> list[dict[str, str]]:
@@ -375,19 +372,19 @@ def describe_state(monitor: DriftMonitor) -> dict[str, Any]:
 
 def resume_monitor(monitor: DriftMonitor, log: str | os.PathLike[str]) -> DriftMonitor:
     """A new monitor as the last one in a log was; one of another reference or run length is refused."""
-    own = {"reference": monitor.reference.digest, "run length": monitor.run_length}
-    for entry in reversed(read_entries(log)):
+    own = describe_state(monitor)
+    for entry in reversed([*read_entries(log)]):
         try:
             state = entry["monitor"]
             total, n_batches = float(state["total"]), int(state["n_batches"])
-            found = {"reference": state["reference"], "run length": state["run_length"]}
+            found = {name: state[name] for name in ("reference", "run_length")}
         except (ValueError, TypeError, KeyError, OverflowError):  # a line of a check, or of nobody
             continue
         if not 0 <= total < math.inf or n_batches < 0:
             continue
-        for what, value in own.items():
-            if found[what] != value:
-                series = f"a series with another {what}, {found[what]!r} and not {value!r}"
+        for name, value in found.items():
+            if value != own[name]:
+                series = f"a series with another {name.replace('_', ' ')}, {value!r} and not {own[name]!r}"
                 raise SotddError(f"is {quote(log)}, which has {series}: choose another file.", setting="log")
         return replace(monitor, total=total, n_batches=n_batches)
     return monitor

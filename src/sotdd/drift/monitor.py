@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset
-from sotdd.measure.statistics import TwoSampleTest
+from sotdd.measure.changes import TwoSampleTest
 
 if TYPE_CHECKING:
     from sotdd.drift.reference import DriftReference

@@ -28,12 +28,11 @@ from sotdd.inputs.data import Dataset, LabelledData, cut_alike, refuse_half_labe
 from sotdd.inputs.opening import open_alike, split_reading
 from sotdd.inputs.reading import OPTIONS, Reading
 from sotdd.inputs.sources import parse_source, split_options
-from sotdd.measure.changes import Changes
+from sotdd.measure.changes import LEVEL, Changes, LabelNames, TwoSampleTest
 from sotdd.measure.columns import pool_columns
 from sotdd.measure.comparison import DEFAULT_SETTINGS, MOST_POINTS, Permuting, compare_pair, sample_datasets, split_seed
-from sotdd.measure.dependence import remark_on_rows
 from sotdd.measure.distance import ORDER, distance, fit_projections
-from sotdd.measure.statistics import LEVEL, LabelNames, TwoSampleTest
+from sotdd.measure.relations import remark_on_rows
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.projections.settings import DEFAULT_SETTINGS as MANY
@@ -163,6 +162,9 @@ class DriftReference:
         if most is not None:
             most = min(most, max(_FEWEST_ROWS, _MOST_VALUES // opened.n_features))
         [kept], remarks = sample_datasets([opened], most, seed)
+        rows = np.concatenate([kept.rows(block) for block in kept.blocks()])  # in memory, wherever they were
+        rows = rows.reshape(kept.n_points, *kept.point_shape)
+        kept = replace(kept, features=rows, origin=replace(kept.origin, remarks=()))
         made = None
         if check_flag(with_sketch, "with_sketch"):
             many = recipe
@@ -171,9 +173,9 @@ class DriftReference:
             made = sketch(opened, many, device=device)
         found = join_remarks(remarks, opened.remarks, (remark.of(opened.name) for remark in remark_on_rows(opened)))
         fixed = projections is not None or isinstance(drawn.get("scale"), Scaler)
-        return cls(
-            _hold_rows(kept), recipe, how.p, how.label_names, seed, found, sketch=made, is_fixed=fixed
-        ).opened_as(data, reading)
+        return cls(kept, recipe, how.p, how.label_names, seed, found, sketch=made, is_fixed=fixed).opened_as(
+            data, reading
+        )
 
     def opened_as(self, source: object, requested: Mapping[str, Any] | None = None) -> DriftReference:
         """The same, whose batches are opened as this source was, by its own options and the requested ones."""
@@ -415,10 +417,3 @@ class DriftReference:
             found += (Remark("unknown classes", classes=tuple(new.values()), points=points, n_points=batch.n_points),)
         own = [remark.of(batch.name) for remark in found if remark not in self.remarks]
         return join_remarks(self.remarks, remark_positions([self.data, batch], None), own)
-
-
-def _hold_rows(data: LabelledData) -> LabelledData:
-    """A dataset with its points in memory, wherever they were, and without remarks, which the reference has."""
-    rows = np.concatenate([data.rows(block) for block in data.blocks()])
-    origin = replace(data.origin, remarks=())
-    return replace(data, features=rows.reshape(data.n_points, *data.point_shape), origin=origin)

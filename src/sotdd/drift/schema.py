@@ -50,7 +50,12 @@ def compare_schema(reference: LabelledData, batch: LabelledData, columns: Sequen
     held = {name: LeftOut("numbers" if kind == "number" else "categories") for name, kind in own.kinds.items()}
     held |= own.left_out
     left_out = [(name, left, held[name]) for name, left in known.left_out.items() if name in held]
-    emptied = [column.name for column in columns if _is_emptied(column, len(columns))]
+    emptied = []  # columns that lost all of their values
+    for column in columns:
+        before, now = column.split(column.known)
+        gaps = int(np.count_nonzero(~before))
+        if not now.any() and before.any() and _is_rare(gaps, len(before), len(now), len(columns)):
+            emptied.append(column.name)
     emptied += [
         name for name, before, now in left_out if now.why == "empty" != before.why and batch.n_points >= _FEWEST
     ]
@@ -93,12 +98,6 @@ def _compare_values(columns: Sequence[Column]) -> Iterator[Remark]:
             if _is_rare(often, len(before), len(now) - 1, len(columns)):
                 text = f"{float(value):.6g}" if column.is_number else column.texts[int(value)]
                 yield Remark("constant column", column=column.name, value=text)
-
-
-def _is_emptied(column: Column, tests: int) -> bool:
-    """Whether a column lost all of its values."""
-    before, now = column.split(column.known)
-    return not now.any() and before.any() and _is_rare(int(np.count_nonzero(~before)), len(before), len(now), tests)
 
 
 def _is_rare(count: int, n_points: int, times: int, tests: int) -> bool:

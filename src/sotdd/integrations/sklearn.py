@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from sotdd.basics.errors import SotddError, check_count, check_level, require
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
-from sotdd.measure.statistics import TwoSampleTest
+from sotdd.measure.changes import TwoSampleTest
 
 require("sklearn", "sotdd.integrations.sklearn", "'sotdd[sklearn]'")
 

@@ -1,26 +1,31 @@
-"""What changed between two datasets: which columns, which pairs of them, and which classes, in plain units."""
+"""Whether two datasets differ, and what changed: columns, pairs of them, and classes, in plain units."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, make_frame, picture
+from sotdd.basics.errors import SotddError, check_level, make_frame, picture
+from sotdd.basics.remarks import Remarks, Verdict
 from sotdd.basics.text import align_rows, json_number, say_count, show
-from sotdd.measure.columns import MOST_COLOURS, NAMED, RARE, Kind, name_pixels
-from sotdd.measure.relations import ALL, CLASSES, PAIRS, WITHIN, are_apart, correlate
-from sotdd.measure.scores import Doubles
-from sotdd.measure.words import NO_BARS, Aspect, Bars, describe_change, draw_bars, say_farthest, say_mean
+from sotdd.compute.resampling import find_distances
+from sotdd.measure.columns import MOST_COLOURS, NO_BARS, Bars, Kind, name_pixels
+from sotdd.measure.statistics import Doubles, reaches
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from sotdd.measure.comparison import Permutations
+LabelNames: TypeAlias = Literal["ignore", "match"]
+Statistic: TypeAlias = Literal["combined", "distance"]
+
+# The default level, which decides and at which columns are named.
+LEVEL = 0.05
 
 # Rows of the table by default.
 MOST_SHOWN = 10
@@ -32,10 +37,7 @@ _MOST_WRITTEN = 1000
 _NOUNS = ("column", "columns"), ("pair of columns", "pairs of columns"), ("class", "classes")
 
 # What stands for every class: how columns go together with all of them.
-_ALL_CLASSES = "relations to labels"
-
-# Columns that did not change have something to draw only among so many of the clearest.
-_MOST_DRAWN = 40
+ALL_CLASSES = "relations to labels"
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class ClassChange:
 
     def __str__(self) -> str:
         """The class and what differs in it, in one line."""
-        label = self.label if self.label == _ALL_CLASSES else f"in class {show(self.label, 40)}"
+        label = self.label if self.label == ALL_CLASSES else f"in class {show(self.label, 40)}"
         return f"{label}: {', '.join(filter(None, (show(self.column, 60), self.detail)))}"
 
 
@@ -236,9 +238,13 @@ class Changes:
 
     def __repr__(self) -> str:
         """A table of the columns that changed; of pixels, how many of them."""
+        return self.table()
+
+    def table(self, limit: int | None = MOST_SHOWN, names: tuple[str, str] = ("reference", "batch")) -> str:
+        """The columns that changed, ``limit`` of them or all, as plain text; of pixels only how many."""
         changed, every = self.changed, say_count(len(self), self.noun)
         if changed and self.shape is None:
-            return "\n".join([*align_rows(self.list_rows(), to_the_right=(3, 4)), *self.say_rest()])
+            return "\n".join([*align_rows(self.list_rows(limit, names), to_the_right=(3, 4)), *self.say_rest(limit)])
         what = "was tested by itself" if self.nearest is None else "changed beyond chance"
         count = f"{len(changed) or 'none'} of {every} {what}"
         near = [] if changed or self.pairs or self.classes or self.nearest is None else [_say_nearest(self.nearest)]
@@ -276,75 +282,166 @@ def say_chance(p_value: float) -> str:
     return "< 0.0001" if p_value < 1e-4 else f"{p_value:.2g}"
 
 
-# ------------------------------------------------------------------ finding them
+# ------------------------------------------------------------------ the test
 
 
-def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
-    """Say what changed, by the permutations of a test; beyond chance only if it says that the datasets ``differ``."""
-    limit = level if differ else 0.0
-    columns, classes, pairs = _find_columns(measured, limit), _find_classes(measured, limit), []
-    for (i, j), p_value in _list_clearest(measured, limit, PAIRS):
-        correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
-        pairs.append(CorrelationChange((measured.pairs.names[i], measured.pairs.names[j]), correlations, p_value))
-    found: list[Change] = [*columns[:1], *pairs[:1], *classes[:1]]
-    nearest = min(found, key=lambda one: one.p_value, default=None)
-    apart = [one for one in pairs if one.p_value <= limit and are_apart(one.correlations, measured.plan.sizes)]
-    clear = [one for one in classes if one.p_value <= limit]
-    inside = [one for one in clear if one.label != _ALL_CLASSES]
-    if len(inside) == len(measured.within.members) and any(one.changed for one in columns):
-        inside, clear = [], []  # columns changed, and all classes with them
-    return Changes(tuple(columns), tuple(apart), tuple(inside or clear), level, nearest)
+@dataclass(frozen=True)
+class Aspect:
+    """One statistic of a test.
+
+    Attributes
+    ----------
+    deviations
+        How far the data are from what permutations give on average, in their standard deviations.
+    limit
+        What 95 % of permutations stay below, in the same unit.
+    p_value
+        How many permutations go as far, the data counted as one; not corrected for there being several statistics.
+    """
+
+    deviations: float
+    limit: float
+    p_value: float
+
+    @classmethod
+    def of(cls, scores: Doubles) -> Aspect:
+        """One statistic (S,) of the data, which come first, beside that of permutations alone."""
+        null, spread = scores[1:], float(np.std(scores[1:])) or 1.0
+        apart, limit = (float(value - np.mean(null)) / spread for value in (scores[0], np.quantile(null, 0.95)))
+        return cls(apart, limit, float(np.mean(reaches(scores, scores[0]))))
 
 
-def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
-    """All columns, each by the scores that changed, or by the one that differs most; the clearest first."""
-    differences, columns = measured.differences, measured.columns
-    p_values = differences.find_p_values(NAMED, RARE).tolist()
-    scores: list[dict[Aspect, tuple[float, float]]] = [{} for _ in columns]  # p-value and size, the clearest first
-    found = zip(p_values, differences.found, differences.keys, differences.families, strict=True)
-    for p_value, size, key, families in sorted(found, key=lambda one: (one[0], -one[1])):
-        if NAMED in families:
-            place, aspect, value = key
-            scores[place][aspect, value] = p_value, size
-    changes: list[ColumnChange] = []
-    clearest = [next(((p_value, -size) for p_value, size in own.values()), (1.0, 0.0)) for own in scores]
-    for place in sorted(range(len(columns)), key=clearest.__getitem__):
-        column, own, (least, _) = columns[place], scores[place], clearest[place]
-        beyond = {aspect: size for aspect, (p_value, size) in own.items() if p_value <= level}
-        what, detail = describe_change(column, beyond or {aspect: size for aspect, (_, size) in [*own.items()][:1]})
-        detail = "; ".join(filter(None, (detail, say_farthest(column))))
-        bars = draw_bars(column) if beyond or len(changes) < _MOST_DRAWN else NO_BARS
-        changes.append(ColumnChange(column.name, column.kind, bool(beyond), what, detail, least, bars))
-    return changes
+@dataclass(frozen=True, eq=False)
+class TwoSampleTest:
+    """Whether two datasets may come from one source, judged by permutations.
 
+    Attributes
+    ----------
+    distance
+        The distance between the two, by the projections of the test: what `sotdd.distance` gives for
+        them with ``estimator="plain"``, not with its default.
+    null_distances
+        Distances of permuted data: the null distribution.
+    statistic
+        What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
+        own standard deviations; "distance": the distance itself.
+    null
+        The statistic of every permutation.
+    judged_by
+        Which statistic it is.
+    p
+        The order of transport.
+    n_points
+        The sizes of the two datasets.
+    n_projections
+        How many projections were used.
+    fingerprint
+        Which they were.
+    remarks
+        What a reader should know, such as that points were sampled.
+    aspects
+        Each statistic by itself, such as "means" or "columns"; see `sotdd.results.Aspect`.
+    changes
+        Which columns, pairs of columns and classes changed, by the same permutations; and what comes nearest to it.
+    strongest
+        The statistic that stands out most, and so decides.
+    far
+        The value that is too large for any distance to be measured, with its column; empty where there is none. That
+        is a difference, whatever permutations say of a single row.
 
-def _find_classes(measured: Permutations, level: float) -> list[ClassChange]:
-    """Classes that changed, each with the column that shows it most; or the nearest one."""
-    label = next((one for one in measured.columns if one.kind == "label"), None)
-    changes: dict[str, ClassChange] = {}
-    if label is None:
-        return []
-    for (code, *places), p_value in _list_clearest(measured, level, WITHIN, CLASSES):
-        rows = np.arange(len(label.values)) if code == ALL else measured.within.members[code]
-        name = _ALL_CLASSES if code == ALL else label.texts[int(label.values[rows[0]])]
-        if name not in changes:
-            some = [measured.columns[place].take(rows) for place in places]
-            both, detail = " and ".join(one.name for one in some), ""
-            if code != ALL and len(some) == 1:
-                detail = say_mean(some[0])
-            elif code != ALL:
-                sides = zip(*(one.split(one.values) for one in some), strict=True)
-                first, second = (correlate(*side) for side in sides)
-                detail = f"correlation {first:.2f} → {second:.2f}"
-            changes[name] = ClassChange(name, both, detail, p_value)
-    return [*changes.values()]
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(100, 4)), rng.normal(0.5, 1, size=(80, 4))
+    >>> result = sotdd.test(a, b, n_permutations=199)
+    >>> result.p_value, result.rejects(0.05)
+    (0.005, True)
+    >>> bool(result.ratio > 1), bool(result.effect_size > 3)
+    (True, True)
+    """
 
+    distance: float
+    null_distances: NDArray[np.float64]
+    statistic: float
+    null: NDArray[np.float64]
+    judged_by: Statistic
+    p: float
+    n_points: tuple[int, int]
+    n_projections: int
+    fingerprint: str
+    remarks: Remarks = ()
+    aspects: Mapping[str, Aspect] = field(default_factory=dict)
+    changes: Changes = field(default_factory=Changes)
+    strongest: str = "distance"
+    far: str = ""
 
-def _list_clearest(measured: Permutations, level: float, *families: str) -> list[tuple[tuple[int, ...], float]]:
-    """The scores of some families that are beyond chance, the clearest first; the nearest one if there are none."""
-    differences = measured.differences
-    p_values = differences.find_p_values(*families)
-    own = [place for place, names in enumerate(differences.families) if {*families} & {*names}]
-    own.sort(key=lambda place: (p_values[place], -differences.found[place]))
-    chosen = [place for place in own if p_values[place] <= level] or own[:1]
-    return [(differences.keys[place], float(p_values[place])) for place in chosen]
+    @property
+    def p_value(self) -> float:
+        """The share of permutations that go as far, the data themselves counted as one of them."""
+        reached = int(np.count_nonzero(reaches(self.null, self.statistic)))
+        return (1 + reached) / (1 + len(self.null))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the datasets differ, at the level of ``changes``."""
+        return Verdict.DRIFT if self.far or self.rejects(self.changes.level) else Verdict.PASSED
+
+    def say_why(self) -> str:
+        """What decided, with its own numbers, and where the difference lies."""
+        if not self.rejects(self.changes.level):
+            return f"too far to measure: {self.far}" if self.far else ""
+        most, numbers = self.aspects.get(self.strongest), ""
+        if most is not None and self.judged_by != "distance":
+            numbers = f" ({most.deviations:.1f} deviations, by chance up to {most.limit:.1f})"
+        return "; ".join(filter(None, (f"most by {self.strongest}{numbers}", self.changes.say_where(), self.far)))
+
+    @property
+    def effect_size(self) -> float:
+        """How many standard deviations the statistic lies above the mean of the null; NaN where that does not vary."""
+        deviation = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
+        return (self.statistic - float(np.mean(self.null))) / deviation if deviation > 0 else math.nan
+
+    @property
+    def ratio(self) -> float:
+        """The distance in units of the noise floor, the root of the mean W_p^p under the null; NaN if that is 0."""
+        floor = float(find_distances(self.null_distances[:, None] ** self.p, self.p)[0])
+        return self.distance / floor if floor > 0 else math.nan
+
+    def quantiles(self, levels: Iterable[float] = (0.05, 0.5, 0.95, 0.99)) -> dict[float, float]:
+        """Quantiles of the null distances, at levels from 0 to 1."""
+        return {level: float(np.quantile(self.null_distances, level)) for level in levels}
+
+    def rejects(self, level: float = 0.05) -> bool:
+        """Whether one source is ruled out at this level."""
+        return self.p_value <= check_level(level, such_as=0.05)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the null distribution and where the data lie in it; returns matplotlib's axes."""
+        return picture("test")(self, ax)
+
+    def __repr__(self) -> str:
+        """The p-value, the distance beside its null distribution, and how many permutations there were."""
+        low, high = self.quantiles((0.05, 0.95)).values()
+        why = f", {self.say_why()}" if self.verdict is Verdict.DRIFT else ""
+        return (
+            f"p = {self.p_value:.3g}{why}; distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
+            f"({say_count(len(self.null), 'permutation')}, {say_count(self.n_projections, 'projection')})"
+        ) + "".join(f"; {remark}" for remark in self.remarks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values; null distances as quantiles."""
+        names = ("p_value", "distance", "statistic", "judged_by", "p", "n_projections", "fingerprint")
+        result: dict[str, Any] = {name: getattr(self, name) for name in names} | {
+            "verdict": self.verdict.value,
+            "decided_by": self.strongest,
+            "aspects": {name: asdict(aspect) for name, aspect in self.aspects.items()},
+            "changes": self.changes.to_dict(),
+            "effect_size": json_number(self.effect_size),
+            "ratio": json_number(self.ratio),
+            "null_quantiles": {f"{level:g}": value for level, value in self.quantiles().items()},
+            "null_mean": float(np.mean(self.null_distances)),
+            "n_null": len(self.null),
+            "n_points": list(self.n_points),
+        }
+        return result | ({"remarks": [remark.to_dict() for remark in self.remarks]} if self.remarks else {})

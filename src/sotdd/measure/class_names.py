@@ -69,7 +69,8 @@ class NamedClasses:
         unit = 1.0 if scaler is not None else find_scaler("pooled", data).scale  # type: ignore[union-attr]  # there is one
         scaled, linear = data, scaler or Scaler(np.zeros(d), 1.0)
         if linear.arcsinh:  # features are weighed after that
-            scaled, linear = [_scale(part, linear) for part in data], Scaler(np.zeros(d), 1.0)
+            scaled = [replace(part, features=_scale_features(part, linear)) for part in data]
+            linear = Scaler(np.zeros(d), 1.0)
         numbers = [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
         targets = len(numbers) == len(data)
         more: Sequence[NDArray[Any]] = numbers if targets else _names(data)
@@ -120,11 +121,10 @@ def _order(name: Hashable) -> tuple[str, str]:
     return type(whole).__name__, str(whole)
 
 
-def _scale(data: LabelledData, scaler: Scaler) -> LabelledData:
-    """A dataset whose features are scaled whenever they are read."""
-    shape = (data.n_points, data.n_features)
-    scaled = StreamedFeatures(data.name, shape, np.float64, lambda rows: scaler.apply(data.rows(rows)))
-    return replace(data, features=scaled)
+def _scale_features(data: LabelledData, scaler: Scaler) -> StreamedFeatures:
+    """Features that are scaled whenever they are read."""
+    shape = data.n_points, data.n_features
+    return StreamedFeatures(data.name, shape, np.float64, lambda rows: scaler.apply(data.rows(rows)))
 
 
 def _with(data: LabelledData, more: NDArray[Any]) -> LabelledData:

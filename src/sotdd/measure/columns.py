@@ -16,18 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sotdd.basics.resources import serial_blas
 from sotdd.basics.text import json_label
 from sotdd.compute.resampling import Each
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.schema import MISSING, Feature, Names
-from sotdd.measure.scores import Bools, Doubles, Floats, Score
+from sotdd.measure.statistics import AXES, COLUMNS, NAMED, RARE, Bools, Doubles, Floats, Score
 
 # What a column holds; how columns go together is reported beside them.
 Kind: TypeAlias = Literal["number", "category", "label", "together"]
 Codes = NDArray[np.int64]
-
-# Families of scores: all of columns that count, those of them that mark few rows, and those that get a name.
-COLUMNS, RARE, NAMED = "columns", "rare marks", "named columns"
 
 # Values that fewer rows have are not marked: numbers, and values of categories.
 _FEWEST_EQUAL, _FEWEST_OF_CATEGORY = 5, 3
@@ -46,6 +44,24 @@ MOST_COLOURS = 4
 
 # Columns that are scored together.
 _TOGETHER = 16
+
+# Leading principal axes along which rows are compared as in columns, and iterations that find them.
+_AXES, _ITERATIONS = 8, 6
+# Of deviations along an axis, or of the longest axis: less is rounding.
+_STEP = 1e-4
+
+
+@dataclass(frozen=True)
+class Bars:
+    """How a column is spread over bins or values: shares of either dataset, one for each name."""
+
+    names: tuple[str, ...]
+    reference: tuple[float, ...]
+    batch: tuple[float, ...]
+    are_values: bool
+
+
+NO_BARS = Bars((), (), (), True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,13 +224,14 @@ def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
         titles = names or name_features(pair)
         columns = [Column(title, "number", n_first, table[:, place]) for place, title in enumerate(titles)]
     else:
-        for title, kind in _list_columns(pair).items():
-            if kind == "category":
-                columns.append(Column(title, kind, n_first, *_pool_codes(title, pair)))
+        coded = {title for data in pair for title in data.origin.categories}
+        for title in dict.fromkeys(title for data in pair for title in data.table):
+            if title in coded:
+                columns.append(Column(title, "category", n_first, *_pool_codes(title, pair)))
                 continue
             gaps = np.concatenate([data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair])
             numbers = table[:, names.index(Feature(title).name)]
-            columns.append(Column(title, kind, n_first, np.where(gaps, np.nan, numbers) if gaps.any() else numbers))
+            columns.append(Column(title, "number", n_first, np.where(gaps, np.nan, numbers) if gaps.any() else numbers))
     targets = [data.origin.target.values for data in pair if data.origin.target is not None]
     if len(targets) == len(pair):  # numbers behind the classes, which count by their values
         return [*columns, Column(name_label(pair)[0], "number", n_first, np.concatenate(targets))]
@@ -250,12 +267,6 @@ def find_image_shape(data: LabelledData) -> tuple[int, ...] | None:
     return shape if is_grey or (len(shape) == 3 and min(shape[0], shape[-1]) <= MOST_COLOURS) else None
 
 
-def _list_columns(pair: Sequence[LabelledData]) -> dict[str, Kind]:
-    """The columns of two tables that features are made of, by kind."""
-    coded = {title for data in pair for title in data.origin.categories}
-    return {title: "category" if title in coded else "number" for data in pair for title in data.table}
-
-
 def _pool_codes(title: str, pair: Sequence[LabelledData]) -> tuple[Codes, Names]:
     """The codes (N,) of a category by the values that both have, in alphabetical order."""
     known = [data.origin.categories.get(title) for data in pair]
@@ -284,3 +295,28 @@ def score_columns(columns: Sequence[Column], with_label: bool, each: Each = map)
                 own = (COLUMNS, RARE) if is_mark and score.mean() <= _RARE else (COLUMNS,)
                 found.append(Score((place, aspect, value), (NAMED, *(own if counts else ())), score))
         yield found
+
+
+@serial_blas.hold()
+def find_axes(table: NDArray[Any]) -> Doubles:
+    """(N, k) rows of centred columns (N, d) along their leading principal axes, by iterations of a few vectors.
+
+    In steps that are coarser than rounding, so that equal rows are equal wherever they are in memory.
+    """
+    if not table.any():
+        return np.zeros((len(table), 0))
+    wide = table.astype(np.float64)
+    vectors = np.random.default_rng(0).normal(size=(wide.shape[1], min(2 * _AXES, *wide.shape)))
+    for _ in range(_ITERATIONS):
+        vectors = np.linalg.qr(wide.T @ (wide @ vectors))[0]
+    left, sizes, _ = np.linalg.svd(wide @ vectors, full_matrices=False)
+    kept = left[:, :_AXES][:, sizes[:_AXES] > _STEP * sizes[0]]
+    axes: Doubles = np.rint(np.sqrt(len(wide)) * kept / _STEP)
+    return axes
+
+
+def score_axes(axes: Doubles) -> list[Score]:
+    """The scores of the points (N, k) along axes."""
+    known = np.ones(len(axes), bool)
+    found = [score for axis in axes.T for score in score_numbers(axis, known).values()]
+    return [Score(place, (AXES,), score) for place, score in enumerate(found)]

@@ -30,14 +30,13 @@ from sotdd.inputs.features import StreamedFeatures
 from sotdd.inputs.opening import split_reading
 from sotdd.inputs.sampling import sample_rows
 from sotdd.measure import statistics
-from sotdd.measure.changes import find_changes
-from sotdd.measure.columns import Column, pool_columns, rank_columns, score_columns
-from sotdd.measure.dependence import remark_on_rows
+from sotdd.measure.changes import LEVEL, Aspect, LabelNames, Statistic, TwoSampleTest
+from sotdd.measure.columns import Column, find_axes, pool_columns, rank_columns, score_axes, score_columns
 from sotdd.measure.distance import ORDER, fit_projections
-from sotdd.measure.relations import Pairs, Within
-from sotdd.measure.scores import Differences, Doubles, Floats, compare_scores
+from sotdd.measure.findings import find_changes
+from sotdd.measure.relations import Pairs, Within, remark_on_rows
 from sotdd.measure.shares import share_changes
-from sotdd.measure.statistics import LEVEL, LabelNames, Statistic, TwoSampleTest
+from sotdd.measure.statistics import Differences, Doubles, Floats, compare_scores
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.projections.settings import CallSettings, ProjectionSettings, show_settings
@@ -78,15 +77,7 @@ MOST_POINTS = 20_000
 
 @dataclass
 class Permuting:
-    """How two datasets are compared: the settings of `test` that do not say how projections are drawn.
-
-    Attributes
-    ----------
-    p, n_permutations, statistic, label_names, max_points
-        As in `test`.
-    level
-        The level that decides, and at which columns are named.
-    """
+    """How two datasets are compared: settings of `test`, and the level that decides and at which columns are named."""
 
     p: float = ORDER
     n_permutations: int = 999
@@ -289,14 +280,9 @@ def bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
 
 
 class Permutations:
-    """What the data and permutations of them cost, and how far they are apart in other aspects.
+    """What two datasets and permutations of them cost, and how far they are apart in other aspects.
 
-    Parameters
-    ----------
-    pair, projections, how, seed, engine
-        The two datasets, what projects them and how, and the seed of the permutations.
-    columns
-        The columns of both, if they are tested one by one.
+    Single columns are tested if there are ``columns``, those of both datasets.
 
     Attributes
     ----------
@@ -339,7 +325,7 @@ class Permutations:
             self._costs["features"] = of_features, costly
             rows = np.concatenate([pool.fetch() for pool in near])
             table = statistics.centre_rows(rows, None).T if columns is None else _list_ranked(columns)
-            self._axes = statistics.find_axes(table)
+            self._axes = score_axes(find_axes(table))
             self._measures["means"] = statistics.measure_means(rows)
             if self._with_names and has_classes:
                 self._measures["classes by name"] = statistics.measure_means(rows, plan.codes)
@@ -378,46 +364,43 @@ class Permutations:
             n_points=self.plan.sizes,
             n_projections=self._projections.n_projections,
             fingerprint=self._projections.fingerprint,
-            aspects={name: statistics.describe_aspect(values) for name, values in scores.items()},
+            aspects={name: Aspect.of(values) for name, values in scores.items()},
             strongest=max(scores, key=lambda name: float(scores[name][0]), default="distance"),
         )
 
     def draw(self, count: int, report: Callable[[int], None]) -> None:
         """Permute until there are this many splits, the data among them."""
-        each, drawn = self._engine.workers.each, []
+        each, members = self._engine.workers.each, []
         for start in range(self._drawn, count, _BATCH):
             marks = self.plan.mark_all(range(start, min(start + _BATCH, count)), each)
             shown = marks[int(start == 0) : max(0, _SHOWN - start) if self._judges_all else None]
             if len(shown):
                 costs = self._cost(self._shown, self._pools, shown)
                 self._distances = np.concatenate([self._distances, costs], axis=1)
-            for name, (plan, pools) in self._costs.items():
-                for order, costs in zip(plan.orders, np.moveaxis(self._cost(plan, pools, marks), 2, 0), strict=True):
-                    self._add(f"{name}, order {order:g}", costs)
-            for name, measure in self._measures.items():
-                parts = [marks[some] == 1 for some in cut_range(len(marks), _TOGETHER)]
-                self._add(name, np.concatenate([*each(measure, parts)]))
-            drawn.append((marks == 1).astype(np.float32))
+            for name, values in self._measure(marks).items():
+                self.table[name] = np.concatenate([self.table.get(name, values[..., :0]), values], axis=-1)
+            members.append((marks == 1).astype(np.float32))
             report(start + len(marks))
         self._drawn = count
         if self._judges_all:
-            self._compare(np.concatenate(drawn))
+            right = np.concatenate(members)
+            scores = chain(score_columns(self.columns, self._with_names, each), self.pairs.score(), [self._axes])
+            compared = chain.from_iterable(compare_scores(some, right, each) for some in scores)
+            self.differences.extend(chain(compared, self.within.compare(right, each)))
+
+    def _measure(self, marks: Marks) -> dict[str, Doubles]:
+        """The statistics of some splits: (S,), or costs (L, S)."""
+        parts, found = [marks[some] == 1 for some in cut_range(len(marks), _TOGETHER)], dict[str, Doubles]()
+        for name, (plan, pools) in self._costs.items():
+            costs = self._cost(plan, pools, marks)
+            found |= {f"{name}, order {order:g}": costs[:, :, place] for place, order in enumerate(plan.orders)}
+        for name, measure in self._measures.items():
+            found[name] = np.concatenate([*self._engine.workers.each(measure, parts)])
+        return found
 
     def _cost(self, plan: Plan, pools: Sequence[ProjectedPoints], marks: Marks) -> Doubles:
         """W_p^p (L, S, orders) of some splits."""
         return collect_costs([self._engine.split_costs(pool, plan, marks) for pool in pools], plan, self._engine)
-
-    def _add(self, name: str, found: Doubles) -> None:
-        """Put a statistic of further splits after that of the earlier ones."""
-        self.table[name] = np.concatenate([self.table[name], found], axis=-1) if name in self.table else found
-
-    def _compare(self, members: Floats) -> None:
-        """Compare all scores in further splits, some at a time."""
-        each = self._engine.workers.each
-        columns = score_columns(self.columns, self._with_names, each)
-        scores = chain(columns, self.pairs.score(), [statistics.score_axes(self._axes)])
-        compared = chain.from_iterable(compare_scores(some, members, each) for some in scores)
-        self.differences.extend(chain(compared, self.within.compare(members, each)))
 
 
 def _list_ranked(columns: Sequence[Column]) -> Floats:

@@ -56,13 +56,7 @@ class MethodSettings(CallSettings, total=False):
 
 @dataclass(frozen=True)
 class Measuring:
-    """How distances are measured: the settings of `distance` but for those by which data are read or projections drawn.
-
-    Examples
-    --------
-    >>> Measuring(p=1, method="otdd").list_chosen()
-    {'method': 'otdd', 'p': 1}
-    """
+    """The settings of `distance` but for those by which data are read or projections drawn."""
 
     p: float = ORDER
     projections: Given | None = None

@@ -14,13 +14,25 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.resampling import Each, Indices
+from sotdd.inputs.data import LabelledData
 from sotdd.measure.columns import Codes, Column, rank_column, rank_columns
-from sotdd.measure.scores import Compared, Doubles, Floats, Score, standardise_sums, sum_scores
-
-# Families of scores; those of single classes get a name, but count only where names of classes do.
-PAIRS, WITHIN, CLASSES = "pairs of columns", "within classes", "single classes"
+from sotdd.measure.statistics import (
+    CLASSES,
+    PAIRS,
+    WITHIN,
+    Compared,
+    Doubles,
+    Floats,
+    Score,
+    centre_rows,
+    standardise_sums,
+    sum_scores,
+)  # fmt: skip
 
 # Every two columns are compared of no more columns than this, spread over all; of more where rows are so few that
 # products of all pairs are no more values than that.
@@ -37,6 +49,22 @@ _SHRINK = 5.0
 _TOGETHER = 64
 # Scores are of order one: those that vary less are constant.
 _ROUNDING = 1e-4
+
+# The first rows that are checked for whether they depend on each other, and values in all.
+_ROWS, _CHECKED = 5000, 1 << 18
+
+# Rows repeat if this share of them do, and a single column tells this share of the others apart. Where columns have few
+# values, rows are equal by chance.
+_REPEATED, _TOLD_APART = 0.02, 0.9
+
+# With fewer groups in a dataset, a permutation has hardly any choice.
+_FEW_GROUPS = 10
+
+# Where more rows than this share have one value, a few others beside each other say nothing.
+_MOST_EQUAL = 0.95
+
+# The level at which neighbours are called alike, over all columns.
+_LEVEL = 0.001
 
 # A column as it is paired: what it is called, ranks (N,) or codes of a category, and the column that it is made of.
 _Paired: TypeAlias = tuple[str, Doubles | Codes, Column]
@@ -139,12 +167,6 @@ def correlate(first: Doubles, second: Doubles) -> float:
     return float(one @ other) / length if length > 0 else 0.0
 
 
-def are_apart(correlations: tuple[float, float], sizes: tuple[int, int]) -> bool:
-    """Whether two correlations differ by two standard errors of Fisher's transform, so that they are worth naming."""
-    first, second = np.arctanh(np.clip(correlations, -0.999, 0.999))
-    return bool(abs(first - second) > 2 * math.sqrt(sum(1 / max(size - 3, 1) for size in sizes)))
-
-
 # ------------------------------------------------------------------ within classes
 
 
@@ -182,14 +204,14 @@ class Within:
             scores, centred = np.hstack([ranked, products - means]), sums[:, 2 * count :] - sizes * means
             scores[:, np.std(scores, axis=0) < _ROUNDING] = 0.0  # of columns that are constant in this class
             apart = standardise_sums(np.hstack([sums[:, :count], centred]), scores, size, n_rows)
-            yield Compared(self._list_keys(code), [self._families] * apart.shape[1], apart)
+            yield self._list_keys(code), [self._families] * apart.shape[1], apart
             right, whole = sums[:, count:], table[:, count:].sum(axis=0, dtype=np.float64)
             for side, (found, points) in enumerate(((whole - right, len(rows) - sizes), (right, sizes))):
                 squares[side] += found**2 / np.maximum(points, 1) - 0.5 * (points > 0)
         parts = n_rows - size, size
         left, right = (np.sqrt(np.maximum(one, 0) / part) for one, part in zip(squares, parts, strict=True))
         apart = np.abs(left - right) / math.sqrt(sum(1 / part for part in parts))
-        yield Compared(self._list_keys(ALL), [(WITHIN,)] * apart.shape[1], apart)
+        yield self._list_keys(ALL), [(WITHIN,)] * apart.shape[1], apart
 
     def _rank(self, rows: Any) -> Floats:  # noqa: ANN401  # an index of NumPy
         """(n, k) ranks of some rows among each other: their products have no tails, as those of normal scores have."""
@@ -199,3 +221,47 @@ class Within:
         """The class, and the one or two columns that a score is of."""
         places = [place for place, _ in self._columns]
         return [*((code, place) for place in places), *((code, places[i], places[j]) for i, j in self._pairs)]
+
+
+# ------------------------------------------------------------------ rows that depend on each other
+
+
+def remark_on_rows(data: LabelledData) -> Remarks:
+    """Remarks on rows that repeat, and on neighbours that are alike; where groups are known, that they are few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> walk = np.random.default_rng(0).normal(size=(300, 2)).cumsum(axis=0)
+    >>> [remark.kind for remark in remark_on_rows(LabelledData.of(walk))]
+    ['neighbours alike']
+    """
+    if data.groups is not None:
+        groups = len(np.unique(data.groups))
+        return (Remark("few groups", groups=groups),) if groups < _FEW_GROUPS else ()
+    columns = np.unique(np.linspace(0, data.n_features - 1, min(data.n_features, 256)).astype(int))
+    rows = min(data.n_points, _ROWS, max(_CHECKED // data.n_features, 64))
+    table = data.rows(slice(0, rows))[:, columns]
+    different = len(np.unique(table, axis=0)) if len(columns) > 1 else rows
+    told_apart, repeated = max(len(np.unique(column)) for column in table.T), rows - different
+    if repeated >= max(2, _REPEATED * rows) and told_apart >= max(3, _TOLD_APART * different):
+        return (Remark("rows repeat", repeated=repeated, rows=rows),)
+    return _remark_on_neighbours(table, columns, data)
+
+
+def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data: LabelledData) -> Remarks:
+    """By ranks less their mean in the class, since rows are often sorted by class; not of what they are sorted by."""
+    codes = data.codes[: len(table)]
+    ranked, order = centre_rows(rank_columns(table).T, codes).T, np.argsort(codes, kind="stable")
+    steps = np.diff(table[order], axis=0)[np.diff(codes[order]) == 0]
+    is_sorted = (steps >= 0).all(axis=0) | (steps <= 0).all(axis=0)
+    rare = [np.unique(column, return_counts=True)[1].max() > _MOST_EQUAL * len(column) for column in table.T]
+    squares = np.where(rare, 0.0, np.sum(ranked**2, axis=0))
+    products = np.sum(ranked[1:] * ranked[:-1], axis=0)
+    correlations = np.divide(products, squares, out=np.zeros(len(columns)), where=(squares > 0) & ~is_sorted)
+    most = int(np.argmax(correlations))
+    if correlations[most] * np.sqrt(len(table)) < -ndtri(_LEVEL / len(columns)):
+        return ()
+    place = int(columns[most])
+    name = f"feature {place}" if data.columns is None else data.columns[place]
+    return (Remark("neighbours alike", column=name, correlation=float(correlations[most])),)

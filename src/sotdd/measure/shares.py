@@ -13,7 +13,7 @@ the same distribution on both sides has none. The integral is by Simpson's rule,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.schema import find_columns
 from sotdd.measure.changes import Changes, ColumnChange
 from sotdd.measure.columns import find_image_shape, name_features, name_label
-from sotdd.measure.scores import Doubles, Floats
+from sotdd.measure.statistics import Doubles, Floats
 from sotdd.projections.directions import Orthogonal
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
@@ -68,7 +68,10 @@ def share_changes(
     keys, places = _find_columns(pair, points[0].n_features)
     table, split, halved = (_sum_columns(part, places, len(keys)) for part in _measure_parts(points, projections, p))
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
-    tested = _list_tested(changes, [keys[place] for place in np.argsort(by_chance[:-1] - parts[:-1]).tolist()])
+    tested = {(one.column, one.kind == "label"): one for one in changes.columns}
+    for name, is_label in (keys[place] for place in np.argsort(by_chance[:-1] - parts[:-1]).tolist()):
+        one = ColumnChange(name, "label" if is_label else "number", False, "", "not tested by itself", 1.0)
+        tested.setdefault((name, is_label), one)
     joint = [one.p_value for one in changes.pairs] + [one.p_value for one in changes.classes if named is not None]
     together = ColumnChange("together", "together", bool(joint), "", "", min(joint, default=1.0))
     found = [*(tested[key] for key in keys), together]
@@ -85,15 +88,6 @@ def share_changes(
     columns.sort(key=lambda one: (not one.changed, one.p_value, -(one.share or 0.0)))
     shape = None if any(part.columns is not None for part in pair) else find_image_shape(pair[0])
     return replace(changes, columns=tuple(columns), together=found[-1], shape=shape)
-
-
-def _list_tested(changes: Changes, keys: Sequence[tuple[str, bool]]) -> dict[tuple[str, bool], ColumnChange]:
-    """Columns by their name and whether they are the label: what the test says, or that it did not look."""
-    tested = {(one.column, one.kind == "label"): one for one in changes.columns}
-    for name, is_label in keys:
-        one = ColumnChange(name, "label" if is_label else "number", False, "", "not tested by itself", 1.0)
-        tested.setdefault((name, is_label), one)
-    return tested
 
 
 def _find_columns(pair: Sequence[LabelledData], n_features: int) -> tuple[list[tuple[str, bool]], NDArray[np.int64]]:
@@ -121,7 +115,7 @@ def _measure_parts(points: Sequence[LabelledData], projections: Projections, p: 
     halves = Plan.of_half_samples(some, (0, 1), _HALVES, seed, (p,))
     theta, side = find_directions(d, seed), np.repeat([0, 1], splits.sizes).astype(np.uint8)
     with Workers() as workers:
-        pool = FeaturePool.of(some, projections.scaler, seed, workers)
+        pool = sort_columns(some, projections.scaler, seed, workers)
         whole = find_contributions(pool, side, theta, p, workers)
         split, halved = (
             np.stack([
@@ -148,60 +142,33 @@ def _find_errors(
 # ------------------------------------------------------------------ parts of W_p^p
 
 
-@dataclass(frozen=True, eq=False)
-class FeaturePool:
-    """Points of two datasets together, with every column sorted.
+def sort_columns(
+    datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers
+) -> tuple[Floats, Floats, NDArray[np.int32]]:
+    """Scale the points (N, d) of two datasets together; sort every column (d, N), and say which point a value is of.
 
-    Attributes
-    ----------
-    points
-        (N, d) scaled.
-    values, order
-        (d, N) every column sorted, and which point each value is of.
+    Equal values come in an order of its own in every column: in one order, they would seem to go together.
     """
+    from sotdd.compute.cpu_engine import scale_rows
 
-    points: Floats
-    values: Floats
-    order: NDArray[np.int32]
+    rows = [np.concatenate([data.rows(block) for block in data.blocks()]) for data in datasets]
+    if scaler is None:  # shares have no unit, so they are kept within float32
+        unit = max(float(np.abs(part).max()) for part in rows) or 1.0
+        parts = [(part / unit).astype(np.float32) for part in rows]
+    else:
+        parts = [scale_rows(part, scaler, data.name) for part, data in zip(rows, datasets, strict=True)]
+    points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
+    values = points.T.copy()  # of a single column the transpose would be the points themselves
+    order = np.empty(values.shape, np.int32)
 
-    @classmethod
-    def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
-        """Scale the points, and sort every column.
+    def sort(part: slice) -> None:
+        for number in range(part.start, part.stop):
+            shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(len(points))
+            order[number] = shuffled[np.argsort(values[number][shuffled])]
+            values[number] = values[number][order[number]]
 
-        Equal values come in an order of its own in every column: in one order, they would seem to go together.
-        """
-        from sotdd.compute.cpu_engine import scale_rows
-
-        rows = [np.concatenate([data.rows(block) for block in data.blocks()]) for data in datasets]
-        if scaler is None:  # shares have no unit, so they are kept within float32
-            unit = max(float(np.abs(part).max()) for part in rows) or 1.0
-            parts = [(part / unit).astype(np.float32) for part in rows]
-        else:
-            parts = [scale_rows(part, scaler, data.name) for part, data in zip(rows, datasets, strict=True)]
-        points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
-        values = points.T.copy()  # of a single column the transpose would be the points themselves
-        order = np.empty(values.shape, np.int32)
-
-        def sort(part: slice) -> None:
-            for number in range(part.start, part.stop):
-                shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(len(points))
-                order[number] = shuffled[np.argsort(values[number][shuffled])]
-                values[number] = values[number][order[number]]
-
-        workers.each(sort, cut_range(len(values), _COLUMNS))
-        return cls(points, values, order)
-
-    def match_columns(self, side: Marks, workers: Workers) -> Floats:
-        """(d, N) what `own_gaps` says of two sides of this pool."""
-        from sotdd.compute.kernels import couplings
-
-        gaps, sizes = np.empty_like(self.values), np.bincount(side, minlength=2)[:2]
-
-        def work(part: slice) -> None:
-            couplings.own_gaps(self.values[part], self.order[part], side, sizes, gaps[part])
-
-        workers.each(work, cut_range(len(gaps), _COLUMNS))
-        return gaps
+    workers.each(sort, cut_range(len(values), _COLUMNS))
+    return points, values, order
 
 
 def find_directions(n_features: int, seed: int) -> Floats:
@@ -211,28 +178,34 @@ def find_directions(n_features: int, seed: int) -> Floats:
     return Orthogonal().draw(rng, count, n_features).theta.astype(np.float32)
 
 
-def find_contributions(pool: FeaturePool, side: Marks, theta: Floats, p: float, workers: Workers) -> Doubles:
-    """(G, d + 1) the part of W_p^p between two sides of a pool that every feature makes, along some directions (L, d).
+def find_contributions(
+    pool: tuple[Floats, Floats, NDArray[np.int32]], side: Marks, theta: Floats, p: float, workers: Workers
+) -> Doubles:
+    """(G, d + 1) the part of W_p^p between two sides of sorted points that each feature makes, in directions (L, d).
 
     The last is what is left when every feature has the same distribution on both sides. A row for each group of
     directions; the mean over rows is that over directions.
     """
     from sotdd.compute.kernels import couplings
 
-    gaps, sizes = pool.match_columns(side, workers), np.bincount(side, minlength=2)[:2]
+    points, values, order = pool
+    gaps, sizes = np.empty_like(values), np.bincount(side, minlength=2)[:2]
+
+    def match(part: slice) -> None:
+        couplings.own_gaps(values[part], order[part], side, sizes, gaps[part])
 
     def work(part: slice) -> Doubles:
         along = theta[part]
-        there, back = along @ pool.points.T, along @ gaps  # (B, N)
+        there, back = along @ points.T, along @ gaps  # (B, N)
         slopes, costs, together = np.zeros_like(there), np.empty(len(along)), 0.0
         for place, weight in _PLACES:
             rows = there - np.float32(1 - place) * back
-            order = np.argsort(rows, axis=1).astype(np.int32)
-            couplings.add_slopes(rows, order, side, sizes, p, weight, slopes, costs)
+            couplings.add_slopes(rows, np.argsort(rows, axis=1).astype(np.int32), side, sizes, p, weight, slopes, costs)
             together = float(costs.mean()) if place == 0 else together
         with np.errstate(over="ignore", invalid="ignore"):
             return np.append(np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together)
 
+    workers.each(match, cut_range(len(gaps), _COLUMNS))
     groups = cut_range(len(theta), _GROUP)
     counts = np.array([group.stop - group.start for group in groups], np.float64)
     table: Doubles = (counts / counts.mean())[:, None] * np.stack(workers.each(work, groups))

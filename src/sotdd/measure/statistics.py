@@ -1,4 +1,4 @@
-"""What a test of two datasets looks at: classes as they lie, features, means, columns, names; and what it returns.
+"""The statistics of a test of two datasets: costs, means, shares of classes, and sums of scores.
 
 A single projection sees a shift only in units of its own spread. Where features go together, a shift across them is
 small in every single direction and large beside the spread of the right one. So differences of means are measured in
@@ -6,55 +6,56 @@ units of the spread of the projected points in every direction, as Hotelling's t
 one product.
 
 What changes in one column of many, in how two of them go together, within one class, or along one axis alone, is small
-in all projections. Of these the largest difference counts (`sotdd.measure.scores`).
+in all projections. There a *score* is one number for every row, made of both samples together. What is compared is its
+sum over the rows of the second sample, in its own standard deviations over permutations; so thousands of permutations
+are one product of matrices. The largest of a family of scores in every permutation is what each is held against
+(Westfall and Young): if the samples are of one source, *any* score of the family is called different no more often than
+the level says, however many there are, with ties, rare values and few rows.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, ndtr, ndtri
 
-from sotdd.basics.errors import check_level, picture
-from sotdd.basics.remarks import Remarks, Verdict
 from sotdd.basics.resources import serial_blas
-from sotdd.basics.text import json_number, say_count
-from sotdd.compute.resampling import find_distances
-from sotdd.measure.changes import Changes
-from sotdd.measure.columns import COLUMNS, RARE, score_numbers
-from sotdd.measure.relations import PAIRS, WITHIN
-from sotdd.measure.scores import Doubles, Score, normalise_largest
+from sotdd.compute.resampling import Each
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+# What some scores are of, their families, and how far they differ between the sides of splits, in deviations (B, S).
+Compared: TypeAlias = tuple[Sequence[Hashable], Sequence[tuple[str, ...]], Doubles]
 
 # A statistic (B,) of who is on the right, which is true in (B, N).
 Measure: TypeAlias = Callable[[NDArray[Any]], Doubles]
-LabelNames: TypeAlias = Literal["ignore", "match"]
-Statistic: TypeAlias = Literal["combined", "distance"]
 
-# The default level, which decides and at which columns are named.
-LEVEL = 0.05
+# Families of scores: all of columns that count, those of them that mark few rows, columns two by two, within classes
+# and along principal axes. Single columns and classes get a name, but count only where those that are judged do.
+COLUMNS, RARE, PAIRS, WITHIN, AXES = COUNTED = (
+    "columns", "rare marks", "pairs of columns", "within classes", "principal axes"
+)  # fmt: skip
+NAMED, CLASSES = "named columns", "single classes"
 
-_QUANTILES = (0.05, 0.5, 0.95, 0.99)
+# The statistic of the shares of classes by name.
+SHARES = "class shares"
+
+# Splits that are multiplied at a time.
+_BATCH = 64
+
+# Of the mean square of a score: less variance than this is rounding. Statistics that differ by less are equal.
+_ROUNDING = 1e-9
+_EQUAL = 1e-4
 
 # Statistics that vary by less than this share of themselves differ by rounding.
 _ALIKE = 1e-9
 
-# The statistics of the shares of classes by name, and of principal axes.
-SHARES, AXES = "class shares", "principal axes"
-
-# Families of scores that count; the others only get names.
-_COUNTED = (COLUMNS, RARE, PAIRS, WITHIN, AXES)
-
-# Leading principal axes along which rows are compared as in columns, and iterations that find them.
-_AXES, _ITERATIONS = 8, 6
-# Of deviations along an axis, or of the longest axis: less is rounding.
-_STEP = 1e-4
 # Less than this many deviations of chance is rounding.
 _ROUNDED = 1e-6
 
@@ -71,12 +72,142 @@ _RIDGE = 0.01
 _CLASS_RIDGE = 0.1
 
 # Directions with less than this share of the largest variance are rounding.
-_ROUNDING = 1e-8
+_FLAT = 1e-8
 
 # Who asks for names of classes asks for their shares, which count by this many deviations more. The largest of many
 # differences is either clear or chance: it counts by this many less, so that little else is lost by looking for it.
 _ASKED_FOR = 0.75
 _OF_MANY = 0.25
+
+
+class Score(NamedTuple):
+    """A score (N,) of all rows, what it is of, and its families; truth values are marks, judged by their exact law."""
+
+    key: Hashable
+    families: tuple[str, ...]
+    rows: NDArray[Any]
+
+
+class Differences:
+    """How far scores differ between the two sides, in deviations.
+
+    Attributes
+    ----------
+    keys, families
+        Of every score, what it is of and where it belongs.
+    found
+        How far each differs in the data, which are the first split.
+    largest
+        (B,) of every family, the largest in every split so far.
+    """
+
+    def __init__(self) -> None:
+        self.keys: list[Any] = []
+        self.families: list[tuple[str, ...]] = []
+        self.found: list[float] = []
+        self.largest: dict[str, Doubles] = {}
+
+    def extend(self, compared: Iterable[Compared]) -> None:
+        """Add what was compared in further splits; the first of all are the data."""
+        is_first, largest = not self.keys, dict[str, Doubles]()
+        for keys, families, apart in compared:
+            if is_first:
+                self.keys += keys
+                self.families += families
+                self.found += apart[0].tolist()
+            for family in dict.fromkeys(name for names in families for name in names):
+                own = apart[:, [family in names for names in families]].max(axis=1)
+                largest[family] = np.maximum(largest.get(family, 0.0), own)
+        for family, values in largest.items():
+            self.largest[family] = np.append(self.largest.get(family, np.zeros(0)), values)
+
+    def find_p_values(self, *families: str) -> Doubles:
+        """How often the largest of all scores of some families is as large by chance (S,), the data counted as one.
+
+        A score of several families counts by the one in which it stands out most, as it does in every split.
+        """
+        found, beyond = np.full(len(self.found), -np.inf), np.array([-np.inf])
+        for family in families:
+            if family in self.largest:
+                largest = self.largest[family]
+                own = normalise_largest(np.append(self.found, largest[1:]), largest)
+                is_member = np.array([family in names for names in self.families], bool)
+                found = np.maximum(found, np.where(is_member, own[: len(found)], -np.inf))
+                beyond = np.maximum(beyond, own[len(found) :])
+        beyond = np.sort(beyond)
+        farther = len(beyond) - np.searchsorted(beyond, found - _EQUAL)
+        return np.where(np.isfinite(found), (1 + farther) / (1 + len(beyond)), 1.0)
+
+
+def normalise_largest(values: Doubles, largest: Doubles) -> Doubles:
+    """Deviations as normal scores, by what the ``largest`` of their family are: the largest of so many normal ones.
+
+    How many these are follows from the median.
+    """
+    count = np.log(2) / max(float(np.median(2 * ndtr(-largest))), 1e-300)
+    chances = -np.expm1(-count * 2 * ndtr(-values))
+    scores: Doubles = -ndtri(np.clip(chances, 1e-300, 1 - 1e-15))
+    return scores
+
+
+def compare_scores(scores: Sequence[Score], members: Floats, each: Each = map) -> Iterator[Compared]:
+    """Compare scores between the sides of splits (B, N), 1 for rows of the second side: marks by themselves."""
+    n_rows, size = members.shape[1], int(members[0].sum())
+    for is_mark in (False, True):
+        some = [one for one in scores if (one.rows.dtype == np.bool_) == is_mark]
+        if not some:
+            continue
+        keys, families, rows = zip(*some, strict=True)
+        table = np.column_stack(rows).astype(np.float32)
+        sums = sum_scores(table, members, each)
+        if is_mark:
+            counts = table.sum(axis=0, dtype=np.float64).astype(int).tolist()
+            inside = np.rint(sums).astype(np.int64)
+            tails = (_find_tails(marked, size, n_rows)[inside[:, place]] for place, marked in enumerate(counts))
+            apart = np.column_stack([*tails])
+        else:
+            apart = standardise_sums(sums, table, size, n_rows)
+        yield keys, families, apart
+
+
+@serial_blas.hold()
+def sum_scores(table: Floats, members: Floats, each: Each = map) -> Doubles:
+    """(B, S) the sums of scores (n, S) over the members (B, n)."""
+    starts = range(0, len(members), _BATCH)
+    return np.concatenate(list(each(lambda at: members[at : at + _BATCH] @ table, starts))).astype(np.float64)
+
+
+def standardise_sums(sums: Doubles, table: Floats, size: int, n_rows: int) -> Doubles:
+    """How far sums (B, S) of scores (n, S) are from what permutations give on average, in their standard deviations.
+
+    So many of all rows are members; rows that are not in the table have a score of zero.
+    """
+    mean = table.sum(axis=0, dtype=np.float64) / n_rows
+    square = np.einsum("ns,ns->s", table, table, dtype=np.float64) / n_rows
+    variances = size * (n_rows - size) / max(n_rows - 1, 1) * (square - mean**2)
+    deviations: Doubles = np.divide(
+        np.abs(sums - size * mean), np.sqrt(np.maximum(variances, 0)), out=np.zeros_like(sums),
+        where=variances > max(_ROUNDING, 1e-6 / n_rows) * square * n_rows,
+    )  # fmt: skip
+    return deviations
+
+
+@lru_cache(maxsize=4096)
+def _find_tails(marked: int, size: int, n_rows: int) -> Doubles:
+    """Of every count of marked rows among the members, the normal deviation that is as unlikely.
+
+    A rare mark is several deviations off at once, which chance does often: its tail says how often (hypergeometric).
+    """
+    inside, rest = np.arange(marked + 1), n_rows - marked
+    taken = size - inside
+    possible = (taken >= 0) & (taken <= rest)
+    ways = -gammaln(inside + 1) - gammaln(marked - inside + 1)  # but for factors that all have in common
+    ways = np.where(possible, ways - gammaln(np.abs(taken) + 1) - gammaln(np.abs(rest - taken) + 1), -np.inf)
+    chances = np.exp(ways - ways.max())
+    chances /= chances.sum()
+    tails = np.minimum(np.cumsum(chances), np.cumsum(chances[::-1])[::-1])
+    deviations: Doubles = -ndtri(np.clip(tails, 1e-300, 0.5))
+    return deviations
 
 
 def balance_costs(costs: Doubles) -> Doubles:
@@ -92,25 +223,6 @@ def balance_costs(costs: Doubles) -> Doubles:
     return np.asarray(np.mean(costs[varies] / usual[varies, None], axis=0) / np.mean(usual[varies]))
 
 
-@dataclass(frozen=True)
-class Aspect:
-    """One statistic of a test.
-
-    Attributes
-    ----------
-    deviations
-        How far the data are from what permutations give on average, in their standard deviations.
-    limit
-        What 95 % of permutations stay below, in the same unit.
-    p_value
-        How many permutations go as far, the data counted as one; not corrected for there being several statistics.
-    """
-
-    deviations: float
-    limit: float
-    p_value: float
-
-
 def standardise_statistics(table: Mapping[str, Doubles], largest: Mapping[str, Doubles]) -> dict[str, Doubles]:
     """Statistics (S,) of all splits by name, each in its own standard deviations; those that do not vary are left out.
 
@@ -119,7 +231,7 @@ def standardise_statistics(table: Mapping[str, Doubles], largest: Mapping[str, D
     squares to about the normal shape; what is the ``largest`` of many deviations has another.
     """
     shaped = {name: np.cbrt(balance_costs(found) if found.ndim > 1 else found) for name, found in table.items()}
-    shaped |= {name: normalise_largest(found, found) for name, found in largest.items() if name in _COUNTED}
+    shaped |= {name: normalise_largest(found, found) for name, found in largest.items() if name in COUNTED}
     return {
         name: (values - values.mean()) / values.std() + _ASKED_FOR * (name == SHARES) - _OF_MANY * (name in largest)
         for name, values in shaped.items()
@@ -127,41 +239,9 @@ def standardise_statistics(table: Mapping[str, Doubles], largest: Mapping[str, D
     }
 
 
-def describe_aspect(scores: Doubles) -> Aspect:
-    """One statistic (S,) of the data, which come first, beside that of permutations alone."""
-    null, spread = scores[1:], float(np.std(scores[1:])) or 1.0
-    apart, limit = (float(value - np.mean(null)) / spread for value in (scores[0], np.quantile(null, 0.95)))
-    return Aspect(apart, limit, float(np.mean(reaches(scores, scores[0]))))
-
-
 def reaches(values: Doubles, least: float) -> NDArray[np.bool_]:
     """Which values are as large, but for rounding: splits that are alike must not differ by the order of sums."""
     return values >= least - _ROUNDED * float(np.std(values))
-
-
-@serial_blas.hold()
-def find_axes(table: NDArray[Any]) -> Doubles:
-    """(N, k) rows of centred columns (N, d) along their leading principal axes, by iterations of a few vectors.
-
-    In steps that are coarser than rounding, so that equal rows are equal wherever they are in memory.
-    """
-    if not table.any():
-        return np.zeros((len(table), 0))
-    wide = table.astype(np.float64)
-    vectors = np.random.default_rng(0).normal(size=(wide.shape[1], min(2 * _AXES, *wide.shape)))
-    for _ in range(_ITERATIONS):
-        vectors = np.linalg.qr(wide.T @ (wide @ vectors))[0]
-    left, sizes, _ = np.linalg.svd(wide @ vectors, full_matrices=False)
-    kept = left[:, :_AXES][:, sizes[:_AXES] > _STEP * sizes[0]]
-    axes: Doubles = np.rint(np.sqrt(len(wide)) * kept / _STEP)
-    return axes
-
-
-def score_axes(axes: Doubles) -> list[Score]:
-    """The scores of the points (N, k) along axes."""
-    known = np.ones(len(axes), bool)
-    found = [score for axis in axes.T for score in score_numbers(axis, known).values()]
-    return [Score(place, (AXES,), score) for place, score in enumerate(found)]
 
 
 def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = None) -> Measure:
@@ -172,8 +252,12 @@ def measure_means(rows: NDArray[np.float32], codes: NDArray[np.int64] | None = N
     average, since datasets that were made to have every class would have more classes on both sides than their
     permutations do.
     """
-    ridge = _RIDGE if codes is None else _CLASS_RIDGE
-    points = _whiten(centre_rows(rows, None), centre_rows(rows, codes), ridge).T  # (N, r)
+    points, within = centre_rows(rows, None), centre_rows(rows, codes)
+    variances, axes = np.linalg.eigh(within @ within.T / within.shape[1])
+    variances = np.maximum(variances, 0.0)
+    kept = variances > _FLAT * variances.max()
+    added = (_RIDGE if codes is None else _CLASS_RIDGE) * variances.sum() / min(points.shape)
+    points = ((axes[:, kept] / np.sqrt(variances[kept] + added)).T @ points).T  # (N, r), of about one variance
     classes = [(own, points[own]) for own in _list_classes(codes)]
 
     def measure(right: NDArray[Any]) -> Doubles:
@@ -214,152 +298,3 @@ def centre_rows(rows: NDArray[np.float32], codes: NDArray[np.integer] | None) ->
 
 def _list_classes(codes: NDArray[np.integer] | None) -> list[Any]:
     return [slice(None)] if codes is None else [np.flatnonzero(codes == label) for label in range(codes.max() + 1)]
-
-
-def _whiten(points: Doubles, reference: Doubles, ridge: float) -> Doubles:
-    """Points (L, N) in coordinates (r, N) in which the reference (L, N) has about the same variance everywhere."""
-    variances, turn = np.linalg.eigh(reference @ reference.T / reference.shape[1])
-    variances = np.maximum(variances, 0.0)
-    kept = variances > _ROUNDING * variances.max()
-    added = ridge * variances.sum() / min(points.shape)
-    coordinates: Doubles = (turn[:, kept] / np.sqrt(variances[kept] + added)).T @ points
-    return coordinates
-
-
-# ------------------------------------------------------------------ the result
-
-
-@dataclass(frozen=True, eq=False)
-class TwoSampleTest:
-    """Whether two datasets may come from one source, judged by permutations.
-
-    Attributes
-    ----------
-    distance
-        The distance between the two, by the projections of the test: what `sotdd.distance` gives for
-        them with ``estimator="plain"``, not with its default.
-    null_distances
-        Distances of permuted data: the null distribution.
-    statistic
-        What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
-        own standard deviations; "distance": the distance itself.
-    null
-        The statistic of every permutation.
-    judged_by
-        Which statistic it is.
-    p
-        The order of transport.
-    n_points
-        The sizes of the two datasets.
-    n_projections
-        How many projections were used.
-    fingerprint
-        Which they were.
-    remarks
-        What a reader should know, such as that points were sampled.
-    aspects
-        Each statistic by itself, such as "means" or "columns"; see `sotdd.results.Aspect`.
-    changes
-        Which columns, pairs of columns and classes changed, by the same permutations; and what comes nearest to it.
-    strongest
-        The statistic that stands out most, and so decides.
-    far
-        The value that is too large for any distance to be measured, with its column; empty where there is none. That
-        is a difference, whatever permutations say of a single row.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> rng = np.random.default_rng(0)
-    >>> a, b = rng.normal(size=(100, 4)), rng.normal(0.5, 1, size=(80, 4))
-    >>> result = sotdd.test(a, b, n_permutations=199)
-    >>> result.p_value, result.rejects(0.05)
-    (0.005, True)
-    >>> bool(result.ratio > 1), bool(result.effect_size > 3)
-    (True, True)
-    """
-
-    distance: float
-    null_distances: NDArray[np.float64]
-    statistic: float
-    null: NDArray[np.float64]
-    judged_by: Statistic
-    p: float
-    n_points: tuple[int, int]
-    n_projections: int
-    fingerprint: str
-    remarks: Remarks = ()
-    aspects: Mapping[str, Aspect] = field(default_factory=dict)
-    changes: Changes = field(default_factory=Changes)
-    strongest: str = "distance"
-    far: str = ""
-
-    @property
-    def p_value(self) -> float:
-        """The share of permutations that go as far, the data themselves counted as one of them."""
-        reached = int(np.count_nonzero(reaches(self.null, self.statistic)))
-        return (1 + reached) / (1 + len(self.null))
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the datasets differ, at the level of ``changes``."""
-        return Verdict.DRIFT if self.far or self.rejects(self.changes.level) else Verdict.PASSED
-
-    def say_why(self) -> str:
-        """What decided, with its own numbers, and where the difference lies."""
-        if not self.rejects(self.changes.level):
-            return f"too far to measure: {self.far}" if self.far else ""
-        most, numbers = self.aspects.get(self.strongest), ""
-        if most is not None and self.judged_by != "distance":
-            numbers = f" ({most.deviations:.1f} deviations, by chance up to {most.limit:.1f})"
-        return "; ".join(filter(None, (f"most by {self.strongest}{numbers}", self.changes.say_where(), self.far)))
-
-    @property
-    def effect_size(self) -> float:
-        """How many standard deviations the statistic lies above the mean of the null; NaN where that does not vary."""
-        deviation = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
-        return (self.statistic - float(np.mean(self.null))) / deviation if deviation > 0 else math.nan
-
-    @property
-    def ratio(self) -> float:
-        """The distance in units of the noise floor, the root of the mean W_p^p under the null; NaN if that is 0."""
-        floor = float(find_distances(self.null_distances[:, None] ** self.p, self.p)[0])
-        return self.distance / floor if floor > 0 else math.nan
-
-    def quantiles(self, levels: Iterable[float] = _QUANTILES) -> dict[float, float]:
-        """Quantiles of the null distances, at levels from 0 to 1."""
-        return {level: float(np.quantile(self.null_distances, level)) for level in levels}
-
-    def rejects(self, level: float = 0.05) -> bool:
-        """Whether one source is ruled out at this level."""
-        return self.p_value <= check_level(level, such_as=0.05)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the null distribution and where the data lie in it; returns matplotlib's axes."""
-        return picture("test")(self, ax)
-
-    def __repr__(self) -> str:
-        """The p-value, the distance beside its null distribution, and how many permutations there were."""
-        low, high = self.quantiles((0.05, 0.95)).values()
-        why = f", {self.say_why()}" if self.verdict is Verdict.DRIFT else ""
-        return (
-            f"p = {self.p_value:.3g}{why}; distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
-            f"({say_count(len(self.null), 'permutation')}, {say_count(self.n_projections, 'projection')})"
-        ) + "".join(f"; {remark}" for remark in self.remarks)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; null distances as quantiles."""
-        names = ("p_value", "distance", "statistic", "judged_by", "p", "n_projections", "fingerprint")
-        result: dict[str, Any] = {name: getattr(self, name) for name in names} | {
-            "verdict": self.verdict.value,
-            "decided_by": self.strongest,
-            "aspects": {name: asdict(aspect) for name, aspect in self.aspects.items()},
-            "changes": self.changes.to_dict(),
-            "effect_size": json_number(self.effect_size),
-            "ratio": json_number(self.ratio),
-            "null_quantiles": {f"{level:g}": value for level, value in self.quantiles().items()},
-            "null_mean": float(np.mean(self.null_distances)),
-            "n_null": len(self.null),
-            "n_points": list(self.n_points),
-        }
-        return result | ({"remarks": [remark.to_dict() for remark in self.remarks]} if self.remarks else {})

@@ -22,8 +22,8 @@ from sotdd.basics.text import join_names, quote, say_count, show, with_error
 from sotdd.compute.distance import gather_remarks
 from sotdd.inputs.sources import parse_source
 from sotdd.measure.changes import Changes, say_chance, say_share
-from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.explanation.sentences import (
+from sotdd.measure.explanation import (
+    Explanation,
     list_cells,
     say_changes,
     say_lost_classes,

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.text import say_count, show
 from sotdd.compute.matrix import DistanceMatrix, Ranking
-from sotdd.measure.changes import Changes
-from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.statistics import TwoSampleTest
+from sotdd.measure.changes import Changes, TwoSampleTest
+from sotdd.measure.explanation import Explanation
 from sotdd.reports.datasets import Groups, ScalingMap, say_unit
 
 __all__ = [

@@ -18,10 +18,10 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import DistanceMatrix, Ranking
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.explanation.call import explain
-from sotdd.measure.explanation.classes import are_too_many
-from sotdd.measure.explanation.result import Explanation
-from sotdd.measure.statistics import TwoSampleTest
+from sotdd.measure.changes import TwoSampleTest
+from sotdd.measure.classes import are_too_many
+from sotdd.measure.explain import explain
+from sotdd.measure.explanation import Explanation
 from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
 from sotdd.reports.page import refuse_page, shorten_names, write_page
 

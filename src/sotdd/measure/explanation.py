@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import check_choice, check_count, make_frame, picture
 from sotdd.basics.remarks import Verdict
-from sotdd.basics.text import json_label, json_number
+from sotdd.basics.text import align_rows, join_names, json_label, json_number, say_count, show, with_error
 from sotdd.compute.distance import Distance
-from sotdd.measure.changes import Changes
-from sotdd.measure.explanation.classes import ClassComparison
-from sotdd.measure.explanation.matching import Matching, Pair, find_same_names
-from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_explanation
-from sotdd.measure.statistics import LEVEL, TwoSampleTest
+from sotdd.measure.changes import LEVEL, Changes, TwoSampleTest
+from sotdd.measure.classes import ClassComparison, Matching, Pair, find_same_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +25,14 @@ if TYPE_CHECKING:
 # Deviations of a two-sided interval of 95 %, and of a one-sided test at 5 %.
 _TWO_SIDED = 1.96
 _ONE_SIDED = 1.645
+
+# Of the table of classes the last columns, whose names are the same on both sides.
+_HEADER = ("distance", "match", "counterpart")
+
+# Classes and columns that are shown unless a number is asked for.
+MOST_SHOWN = 12
+
+_WITHIN = "the distance by itself is within its noise: two samples of one source are often as far apart"
 
 
 @dataclass(frozen=True)
@@ -53,13 +58,14 @@ class Parts:
     @classmethod
     def of(cls, distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64]) -> Parts:
         """Take the floors off a distance, and off the same with labels forgotten; see `Explanation.resampled`."""
-        whole, features = _excess(distance), _excess(unlabelled)
+        # What is below the floor is noise, and counts as nothing.
+        whole, features = (max(one.excess or 0.0, 0.0) for one in (distance, unlabelled))
         beyond = distance.within_noise is False and whole > 0
         if unlabelled is distance:  # there are no labels
             return cls(1.0 if beyond else math.nan, 0.0 if beyond else math.nan, beyond, beyond, False)
         share = features / whole if beyond else math.nan
-        error = _error(distance, unlabelled, resampled, share) / whole if beyond else math.nan
-        added = whole - features > _ONE_SIDED * _error(distance, unlabelled, resampled, 1.0)
+        error = _find_error(distance, unlabelled, resampled, share) / whole if beyond else math.nan
+        added = whole - features > _ONE_SIDED * _find_error(distance, unlabelled, resampled, 1.0)
         return cls(share, error, beyond, unlabelled.within_noise is False, beyond and added)
 
     @property
@@ -78,6 +84,22 @@ class Parts:
         """The same for the share of the labels."""
         low, high = self.features_interval
         return 1.0 - high, 1.0 - low
+
+
+def _find_error(distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64], share: float) -> float:
+    """Standard error of unlabelled - share × distance, both to the power p: over samples, and over projections.
+
+    What both have in common cancels: halves and projections are the same for both.
+    """
+    halves = resampled[1] - share * resampled[0]
+    size = float(np.abs(halves).max()) or 1.0
+    sampled = size * float(np.std(halves / size, ddof=1)) if len(halves) > 1 else 0.0
+    a, b = distance.contributions, unlabelled.contributions
+    if a is None or b is None or len(a) < 2:
+        return sampled
+    unit = float(np.abs(a).max()) or 1.0
+    rest = (b - share * a) / unit
+    return math.hypot(sampled, unit * float(np.std(rest, ddof=1)) / math.sqrt(len(rest)))
 
 
 @dataclass(frozen=True)
@@ -234,16 +256,6 @@ class Explanation:
         """Whether two classes are farther apart than chance puts samples of one class."""
         return self.p_values[pair] <= LEVEL
 
-    def _find_small(self, side: int) -> NDArray[np.bool_]:
-        """Which classes of one side a sample may lack by chance.
-
-        If the datasets are samples of one source, all k points of a class are among the n of n + m points with a
-        chance below (n / (n + m))^k: of all classes, any is called lost no more often than the level says.
-        """
-        n_points, n_classes = self.distance.n_points, len(set().union(*self.classes))
-        chances = (n_points[side] / sum(n_points)) ** self.by_class.sizes[side].astype(float)
-        return np.asarray(n_classes * chances > LEVEL)
-
     def lines(self, side: int) -> list[ClassLine]:
         """One line per class of one side, 0 or 1, the largest share first."""
         known, noise, whole = self.by_class, self.distance.noise, self.distance.value**self.distance.p
@@ -253,7 +265,11 @@ class Explanation:
         floor = min(noise.power / whole, 1.0) if noise is not None and whole > 0 else 0.0
         sizes, shares, others = known.sizes[side], known.shares[side], self.classes[1 - side]
         by_chance = floor * sizes / sizes.sum()  # the noise floor, by the sizes of classes
-        small, elsewhere, lines = self._find_small(side), set(others), []
+        # If the datasets are samples of one source, all k points of a class are among the n of n + m points with a
+        # chance below (n / (n + m))^k: of all classes, any is called lost no more often than the level says.
+        n_points, n_classes = self.distance.n_points, len(set().union(*self.classes))
+        small = n_classes * (n_points[side] / sum(n_points)) ** sizes.astype(float) > LEVEL
+        elsewhere, lines = set(others), []
         for i, (label, j) in enumerate(zip(self.classes[side], apart.argmin(axis=1).tolist(), strict=True)):
             match = others[pairs[i][1 - side]] if i in pairs else None
             found = i in pairs and pairs[i][0] in self.counterparts
@@ -274,7 +290,20 @@ class Explanation:
 
     def table(self, limit: int | None = MOST_SHOWN) -> str:
         """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""
-        return describe_explanation(self, None if limit is None else check_count(limit, "limit"))
+        limit = None if limit is None else check_count(limit, "limit")
+        said = f"p = {self.test.p_value:.3g}"
+        said = f"no difference found, {said}" if self.within_noise else f"they differ, {said}, {self.test.say_why()}"
+        first = [f"{' and '.join(map(show, self.names))}: {said}", f"distance {self.distance!r}", say_parts(self)]
+        blocks = ["\n".join(filter(None, [*first, *say_changes(self)])), self.by_feature.table(limit, self.names)]
+        for side in (0, 1):
+            one, other = show(self.names[side]), show(self.names[1 - side])
+            header = (f"class of {one}", "points", "share", "by chance", f"nearest in {other}", *_HEADER)
+            lines = self.lines(side)
+            table = align_rows([header, *(list_cells(line) for line in lines[:limit])], to_the_right=(1, 2, 3))
+            left = len(lines) - len(table) + 1
+            more = [f"… and {left:,} more"] if left else []
+            blocks.append("\n".join([*table, *more, say_lost_classes(self, side)]))
+        return "\n\n".join(blocks)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the class distances as a heat map; returns matplotlib's axes."""
@@ -310,22 +339,80 @@ class Explanation:
         }
 
 
-def _excess(distance: Distance) -> float:
-    """What is beyond the floor; what is below it is noise, and counts as nothing."""
-    return max(distance.excess or 0.0, 0.0)
+# ------------------------------------------------------------------ words
 
 
-def _error(distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64], share: float) -> float:
-    """Standard error of unlabelled - share × distance, both to the power p: over samples, and over projections.
+def say_parts(why: Explanation) -> str:
+    """How much of what is beyond noise is features and how much labels; nothing where the test finds no difference."""
+    parts = why.parts
+    if parts.features_beyond and not parts.whole_beyond:
+        return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
+    if why.within_noise or not parts.whole_beyond:
+        return "" if why.within_noise else _WITHIN
+    ends = (parts.features, *parts.features_interval), (parts.labels, *parts.labels_interval)
+    texts = [[f"{min(max(end, 0.0), 1.0):.0%}" for end in share] for share in ends]
+    features, labels = (share if low == high else f"{share} ({low} to {high})" for share, low, high in texts)
+    if not parts.labels_beyond:
+        return f"of what is beyond noise, features are {features}; labels add nothing beyond noise"
+    if not parts.features_beyond:
+        return f"of what is beyond noise, labels are {labels}; features alone are within noise"
+    return f"of what is beyond noise, features are {features} and labels {labels}"
 
-    What both have in common cancels: halves and projections are the same for both.
-    """
-    halves = resampled[1] - share * resampled[0]
-    size = float(np.abs(halves).max()) or 1.0
-    sampled = size * float(np.std(halves / size, ddof=1)) if len(halves) > 1 else 0.0
-    a, b = distance.contributions, unlabelled.contributions
-    if a is None or b is None or len(a) < 2:
-        return sampled
-    unit = float(np.abs(a).max()) or 1.0
-    rest = (b - share * a) / unit
-    return math.hypot(sampled, unit * float(np.std(rest, ddof=1)) / math.sqrt(len(rest)))
+
+def list_cells(line: ClassLine) -> tuple[str, ...]:
+    """A class as a row of the table."""
+    return (
+        show(line.label),
+        f"{line.n_points:,}",
+        f"{line.share:.0%}",
+        f"{line.share_by_chance:.0%}",
+        show(line.nearest),
+        with_error(line.distance, line.stderr),
+        "–" if line.match is None else show(line.match),
+        _say_counterpart(line),
+    )
+
+
+def _say_counterpart(line: ClassLine) -> str:
+    """Whether its match is the same class; whether one that is not moved far or was replaced, nobody can tell."""
+    if line.counterpart is not None:
+        return "moved" if line.moved else "yes"
+    if not line.lost:
+        return "none by chance"
+    return "none" if line.match is None else "moved or replaced"
+
+
+def say_lost_classes(why: Explanation, side: int) -> str:
+    """Which classes of one side have no counterpart: those that moved far or were replaced, and those left over."""
+    lines = {line.label: line for line in why.lines(side)}
+    lost = [lines[label] for label in why.classes[side] if lines[label].lost]
+    if not lost:
+        absent = sum(line.counterpart is None for line in lines.values())
+        but = f", but for {say_count(absent, 'class', 'classes')} that chance may leave without one" if absent else ""
+        return f"every class of {show(why.names[side])} has a counterpart{but}"
+    changed, missing = ([line.label for line in lost if (line.match is None) is none] for none in (False, True))
+    found = {"moved or replaced": changed, f"without a counterpart in {show(why.names[1 - side])}": missing}
+    return "; ".join(f"{what}: {join_names(some)}" for what, some in found.items() if some) + _say_doubt(why)
+
+
+def _say_doubt(why: Explanation) -> str:
+    """What is said of single classes has a level of its own, which the test of all may not confirm."""
+    return " (approximate: the test of both datasets does not confirm it)" if why.within_noise else ""
+
+
+def say_changes(why: Explanation) -> list[str]:
+    """Which classes have moved, and which names have changed, each in a sentence; none where there is nothing."""
+    said = []
+    moved = [
+        show(line.label) if line.label == line.counterpart else f"{show(line.label)} ({show(line.counterpart)})"
+        for line in why.lines(0)
+        if line.moved
+    ]
+    if moved:
+        said.append(
+            f"moved beyond noise: {'class' if len(moved) == 1 else 'classes'} {join_names(moved)}{_say_doubt(why)}"
+        )
+    if why.renamed:
+        changed = [f"{show(one)} → {show(other)}" for one, other in why.renamed]
+        said.append(f"classes have changed names: {join_names(changed)}")
+    return said

@@ -1,21 +1,26 @@
-"""What changed in a column, in the words and units of whoever reads it, and as bars to draw."""
+"""What a test found, in the words and units of whoever reads it, and as bars to draw."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sotdd.basics.text import say_count, show
 from sotdd.inputs.schema import MISSING
-from sotdd.measure.columns import Column, rank_column, score_numbers
-from sotdd.measure.scores import Doubles
+from sotdd.measure.changes import ALL_CLASSES, Change, Changes, ClassChange, ColumnChange, CorrelationChange
+from sotdd.measure.columns import NO_BARS, Bars, Column, rank_column, score_numbers
+from sotdd.measure.relations import ALL, correlate
+from sotdd.measure.statistics import CLASSES, NAMED, PAIRS, RARE, WITHIN, Doubles
+
+if TYPE_CHECKING:
+    from sotdd.measure.comparison import Permutations
 
 # An aspect of a column, such as its location, and the value or code that it is about.
-Aspect = tuple[str, float]
+ColumnAspect = tuple[str, float]
 
 # Standard errors between spreads of a column that also moved.
 _CLEARLY = 4.0
@@ -23,24 +28,92 @@ _CLEARLY = 4.0
 # Bars of a histogram, and values of a category that are shown.
 _BARS, _MOST_BARS = 16, 8
 
-
-@dataclass(frozen=True)
-class Bars:
-    """How a column is spread over bins or values: shares of either dataset, one for each name."""
-
-    names: tuple[str, ...]
-    reference: tuple[float, ...]
-    batch: tuple[float, ...]
-    are_values: bool
+# Columns that did not change have something to draw only among so many of the clearest.
+_MOST_DRAWN = 40
 
 
-NO_BARS = Bars((), (), (), True)
+def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
+    """Say what changed, by the permutations of a test; beyond chance only if it says that the datasets ``differ``."""
+    limit = level if differ else 0.0
+    columns, classes, pairs = _find_columns(measured, limit), _find_classes(measured, limit), []
+    for (i, j), p_value in _list_clearest(measured, limit, PAIRS):
+        correlations = measured.pairs.correlate(i, j, measured.columns[0].n_first)
+        pairs.append(CorrelationChange((measured.pairs.names[i], measured.pairs.names[j]), correlations, p_value))
+    found: list[Change] = [*columns[:1], *pairs[:1], *classes[:1]]
+    nearest = min(found, key=lambda one: one.p_value, default=None)
+    # Two standard errors of Fisher's transform: correlations that differ by less are not worth naming.
+    far = 2 * math.sqrt(sum(1 / max(size - 3, 1) for size in measured.plan.sizes))
+    clipped = [np.arctanh(np.clip(one.correlations, -0.999, 0.999)) for one in pairs]
+    apart = [
+        one for one, ends in zip(pairs, clipped, strict=True) if one.p_value <= limit and abs(ends[0] - ends[1]) > far
+    ]
+    clear = [one for one in classes if one.p_value <= limit]
+    inside = [one for one in clear if one.label != ALL_CLASSES]
+    if len(inside) == len(measured.within.members) and any(one.changed for one in columns):
+        inside, clear = [], []  # columns changed, and all classes with them
+    return Changes(tuple(columns), tuple(apart), tuple(inside or clear), level, nearest)
+
+
+def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
+    """All columns, each by the scores that changed, or by the one that differs most; the clearest first."""
+    differences, columns = measured.differences, measured.columns
+    p_values = differences.find_p_values(NAMED, RARE).tolist()
+    scores: list[dict[ColumnAspect, tuple[float, float]]] = [
+        {} for _ in columns
+    ]  # p-value and size, the clearest first
+    found = zip(p_values, differences.found, differences.keys, differences.families, strict=True)
+    for p_value, size, key, families in sorted(found, key=lambda one: (one[0], -one[1])):
+        if NAMED in families:
+            place, aspect, value = key
+            scores[place][aspect, value] = p_value, size
+    changes: list[ColumnChange] = []
+    clearest = [next(((p_value, -size) for p_value, size in own.values()), (1.0, 0.0)) for own in scores]
+    for place in sorted(range(len(columns)), key=clearest.__getitem__):
+        column, own, (least, _) = columns[place], scores[place], clearest[place]
+        beyond = {aspect: size for aspect, (p_value, size) in own.items() if p_value <= level}
+        what, detail = describe_change(column, beyond or {aspect: size for aspect, (_, size) in [*own.items()][:1]})
+        detail = "; ".join(filter(None, (detail, say_farthest(column))))
+        bars = draw_bars(column) if beyond or len(changes) < _MOST_DRAWN else NO_BARS
+        changes.append(ColumnChange(column.name, column.kind, bool(beyond), what, detail, least, bars))
+    return changes
+
+
+def _find_classes(measured: Permutations, level: float) -> list[ClassChange]:
+    """Classes that changed, each with the column that shows it most; or the nearest one."""
+    label = next((one for one in measured.columns if one.kind == "label"), None)
+    changes: dict[str, ClassChange] = {}
+    if label is None:
+        return []
+    for (code, *places), p_value in _list_clearest(measured, level, WITHIN, CLASSES):
+        rows = np.arange(len(label.values)) if code == ALL else measured.within.members[code]
+        name = ALL_CLASSES if code == ALL else label.texts[int(label.values[rows[0]])]
+        if name not in changes:
+            some = [measured.columns[place].take(rows) for place in places]
+            both, detail = " and ".join(one.name for one in some), ""
+            if code != ALL and len(some) == 1:
+                detail = say_mean(some[0])
+            elif code != ALL:
+                sides = zip(*(one.split(one.values) for one in some), strict=True)
+                first, second = (correlate(*side) for side in sides)
+                detail = f"correlation {first:.2f} → {second:.2f}"
+            changes[name] = ClassChange(name, both, detail, p_value)
+    return [*changes.values()]
+
+
+def _list_clearest(measured: Permutations, level: float, *families: str) -> list[tuple[tuple[int, ...], float]]:
+    """The scores of some families that are beyond chance, the clearest first; the nearest one if there are none."""
+    differences = measured.differences
+    p_values = differences.find_p_values(*families)
+    own = [place for place, names in enumerate(differences.families) if {*families} & {*names}]
+    own.sort(key=lambda place: (p_values[place], -differences.found[place]))
+    chosen = [place for place in own if p_values[place] <= level] or own[:1]
+    return [(differences.keys[place], float(p_values[place])) for place in chosen]
 
 
 # ------------------------------------------------------------------ words
 
 
-def describe_change(one: Column, aspects: Mapping[Aspect, float]) -> tuple[str, str]:
+def describe_change(one: Column, aspects: Mapping[ColumnAspect, float]) -> tuple[str, str]:
     """What changed, and by how much: of the aspects that did, the clearest first, with their deviations.
 
     Aspects that follow from others are left out.

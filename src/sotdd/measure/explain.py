@@ -21,12 +21,11 @@ from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
 from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
+from sotdd.measure.classes import ClassComparison, ClassCosts, match_classes
 from sotdd.measure.comparison import DEFAULT_SETTINGS as TEST_SETTINGS
 from sotdd.measure.comparison import Permuting, compare_pair, split_seed
 from sotdd.measure.distance import ORDER, fit_named, fit_projections
-from sotdd.measure.explanation.classes import ClassComparison, ClassCosts
-from sotdd.measure.explanation.matching import match_classes
-from sotdd.measure.explanation.result import Explanation
+from sotdd.measure.explanation import Explanation
 from sotdd.measure.shares import share_changes
 from sotdd.projections.projections import Projections
 from sotdd.projections.settings import CallSettings, show_settings

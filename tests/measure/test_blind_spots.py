@@ -9,9 +9,9 @@ from scipy.stats import norm, rankdata
 
 import sotdd
 from sotdd.compute.resampling import Plan
-from sotdd.measure.columns import pool_columns, rank_columns
-from sotdd.measure.relations import PAIRS, WITHIN, Pairs, Within, remark_on_rows
-from sotdd.measure.statistics import Differences, compare_scores, find_axes
+from sotdd.measure.columns import find_axes, pool_columns, rank_columns
+from sotdd.measure.relations import Pairs, Within, remark_on_rows
+from sotdd.measure.statistics import PAIRS, WITHIN, Differences, compare_scores
 
 
 def change_correlation(rng):
@@ -81,7 +81,7 @@ def test_how_strongly_columns_go_with_classes_has_nothing_to_do_with_names(rng):
 
     def compare(labels):
         compared = Within(columns, labels, with_names=False).compare(second[None])
-        return max(some.apart.max() for some in compared if any(WITHIN in names for names in some.families))
+        return max(apart.max() for _, families, apart in compared if any(WITHIN in names for names in families))
 
     swapped = np.where(second, np.array([1, 0, 2])[codes], codes)
     assert compare(swapped) == pytest.approx(compare(codes), rel=1e-4)

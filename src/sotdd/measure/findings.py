@@ -41,12 +41,7 @@ def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
         pairs.append(CorrelationChange((measured.pairs.names[i], measured.pairs.names[j]), correlations, p_value))
     found: list[Change] = [*columns[:1], *pairs[:1], *classes[:1]]
     nearest = min(found, key=lambda one: one.p_value, default=None)
-    # Two standard errors of Fisher's transform: correlations that differ by less are not worth naming.
-    far = 2 * math.sqrt(sum(1 / max(size - 3, 1) for size in measured.plan.sizes))
-    clipped = [np.arctanh(np.clip(one.correlations, -0.999, 0.999)) for one in pairs]
-    apart = [
-        one for one, ends in zip(pairs, clipped, strict=True) if one.p_value <= limit and abs(ends[0] - ends[1]) > far
-    ]
+    apart = [one for one in pairs if one.p_value <= limit and _are_apart(one.correlations, measured.plan.sizes)]
     clear = [one for one in classes if one.p_value <= limit]
     inside = [one for one in clear if one.label != ALL_CLASSES]
     if len(inside) == len(measured.within.members) and any(one.changed for one in columns):
@@ -54,13 +49,18 @@ def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
     return Changes(tuple(columns), tuple(apart), tuple(inside or clear), level, nearest)
 
 
+def _are_apart(correlations: tuple[float, float], sizes: tuple[int, int]) -> bool:
+    """Whether two correlations differ by two standard errors of Fisher's transform, so that they are worth naming."""
+    first, second = np.arctanh(np.clip(correlations, -0.999, 0.999))
+    return bool(abs(first - second) > 2 * math.sqrt(sum(1 / max(size - 3, 1) for size in sizes)))
+
+
 def _find_columns(measured: Permutations, level: float) -> list[ColumnChange]:
     """All columns, each by the scores that changed, or by the one that differs most; the clearest first."""
     differences, columns = measured.differences, measured.columns
     p_values = differences.find_p_values(NAMED, RARE).tolist()
-    scores: list[dict[ColumnAspect, tuple[float, float]]] = [
-        {} for _ in columns
-    ]  # p-value and size, the clearest first
+    # Of every column the p-values and sizes of its aspects, the clearest first.
+    scores: list[dict[ColumnAspect, tuple[float, float]]] = [{} for _ in columns]
     found = zip(p_values, differences.found, differences.keys, differences.families, strict=True)
     for p_value, size, key, families in sorted(found, key=lambda one: (one[0], -one[1])):
         if NAMED in families:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import sotdd
 
 FEW = {"n_projections": 16}
-SMALL = settings(max_examples=10, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+SMALL = settings(max_examples=8, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 # Names that look like those of generated features, like source options, or like nothing at all.
 HOSTILE = (

@@ -149,7 +149,7 @@ def find_controlled(projections: Projections) -> tuple[bool, bool]:
     The label law where it can be sampled again, and its terms follow from class moments; directions where they are
     uniform, if by their weights, so that moments have known means over them.
     """
-    if not projections.is_sampled:
+    if projections.seed is None:
         return False, False
     # Terms along directions of their own do not follow from moments of features.
     return projections.n_directions == 1 and projections.draw(0, 1).terms.polynomial, projections.uniform

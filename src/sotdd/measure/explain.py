@@ -110,7 +110,7 @@ def explain(
         drawn.pop("n_projections", None)  # of the distance
         how = Permuting(order, label_names="match" if label_names == "match" else "ignore")
         few = None if projections is None else check_projections(projections)
-        if few is not None and few.is_sampled and few.n_projections > TEST_SETTINGS.n_projections:
+        if few is not None and few.seed is not None and few.n_projections > TEST_SETTINGS.n_projections:
             few = few.from_block(0, TEST_SETTINGS.n_projections)  # of which permutations need no more
         fit = partial(fit_projections, projections=few, settings=drawn, drawing=TEST_SETTINGS, weigh_points=True)
         test = compare_pair(opened, fit, how, seed, device=device, progress=first, with_shares=True)

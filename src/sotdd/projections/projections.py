@@ -327,14 +327,9 @@ class Projections:
         """What further samples of the label law follow from; None where they are not known to be the same again."""
         return (self.label, self.seed, self.first_block) if type(self.label) is Moments else None
 
-    @property
-    def is_sampled(self) -> bool:
-        """Whether they are sampled from laws, by a seed: then more of them may follow."""
-        return self.seed is not None
-
     def from_block(self, first: int, n_projections: int) -> Projections:
         """``n_projections`` projections of the same laws, from block ``first`` of 64 on; there is no last one."""
-        if not self.is_sampled:
+        if self.seed is None:
             raise SotddError("projections given as arrays cannot be continued: fit them instead.")
         return replace(self, n_projections=n_projections, first_block=self.first_block + first)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, cast
@@ -307,6 +308,28 @@ def quantile_terms(rows: Floats, offsets: Integers, coefficients: Doubles, terms
                     mass += float(high - last * levels) * np.float64(members[last])
                 total += coefficients[line, k] * mass
             terms[line, c] = total / size
+
+
+@exact_kernel
+def count_orders(normals: Doubles, uniforms: Doubles, cumulative: Doubles, counted: Doubles) -> None:
+    """Add weights of t and of moments in J samples of the label law to all but the first of counted (B, D + 2, 1 + J).
+
+    Sample j of projection b has row b J + j of normals (B J, k + 1), brought to length one, and of uniforms (B J, k),
+    from which orders follow by their cumulative probabilities (k, …). Orders beyond D count as one.
+    """
+    n_samples, beyond = counted.shape[2] - 1, min(counted.shape[1] - 1, cumulative.shape[1]) - 1
+    for b in range(counted.shape[0]):
+        for j in range(1, 1 + n_samples):
+            row, length = b * n_samples + j - 1, 0.0
+            for i in range(normals.shape[1]):
+                length += normals[row, i] * normals[row, i]
+            length = 1.0 / math.sqrt(length)
+            counted[b, 0, j] += normals[row, 0] * length
+            for i in range(uniforms.shape[1]):
+                order = 1
+                for below in range(beyond):  # all of them: to stop at the right one takes longer
+                    order += int(cumulative[i, below] <= uniforms[row, i])
+                counted[b, order, j] += normals[row, i + 1] * length
 
 
 # ------------------------------------------------------------------ features

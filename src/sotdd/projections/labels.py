@@ -387,33 +387,26 @@ class Moments(Law, name="moments"):
 
     def sample_blocks(self, rngs: Sequence[np.random.Generator], count: int) -> Polynomials:
         """Sample as many terms from each generator, all at once."""
-        psi, uniforms = self._sample_numbers(rngs, count)
-        return moment_terms(psi, self.orders.orders(uniforms), self.cut)
+        normals, uniforms = self._sample_numbers(rngs, count)
+        return moment_terms(unit_rows(normals), self.orders.orders(uniforms), self.cut)
 
-    def count_orders(self, rng: np.random.Generator, counted: Doubles) -> None:
-        """Write what samples of the terms weigh t and the moments by to counted (B, 10, J), without polynomials.
+    def count_orders(self, rngs: Sequence[np.random.Generator], counted: Doubles) -> None:
+        """Add what J samples of the terms weigh t and the moments by to zeros (B, 10, 1 + J), without polynomials.
 
-        Sample j of projection b is number b J + j of those of a block. The last of the orders holds all above it.
+        Sample j of projection b is number b J + j of those from all generators. The last order holds all above it.
         """
-        n_projections, n_orders, n_samples = counted.shape
-        rows = n_projections * n_samples
-        psi, uniforms = (numbers[:rows] for numbers in self._sample_numbers([rng], BLOCK * n_samples))
-        places = np.zeros(psi.shape, np.int64)  # of each weight: projection, sample and order
-        found = np.ones(uniforms.shape, np.int8)
-        for below in self.orders.cumulative(self.n_moments).T[: n_orders - 2]:
-            found += uniforms >= below
-        places[:, 1:] = found
-        places += n_orders * np.arange(rows)[:, None]
-        sums = np.bincount(places.ravel(), psi.ravel(), rows * n_orders)
-        counted[...] = sums.reshape(n_projections, n_samples, n_orders).transpose(0, 2, 1)
+        from sotdd.projections.kernels import count_orders
+
+        numbers = self._sample_numbers(rngs, BLOCK * (counted.shape[2] - 1))
+        count_orders(*numbers, self.orders.cumulative(self.n_moments), counted)
 
     def _sample_numbers(self, rngs: Sequence[np.random.Generator], count: int) -> tuple[Doubles, Doubles]:
-        """Weights ψ (B, k + 1) and uniform numbers (B, k), as many from each generator, one after another."""
-        psi, uniforms = (np.empty((len(rngs), count, self.n_moments + more)) for more in (1, 0))
-        for rng, normals, others in zip(rngs, psi, uniforms, strict=True):
-            rng.standard_normal(out=normals)
+        """Normal (B, k + 1) and uniform numbers (B, k), as many from each generator, one after another."""
+        normals, uniforms = (np.empty((len(rngs), count, self.n_moments + more)) for more in (1, 0))
+        for rng, some, others in zip(rngs, normals, uniforms, strict=True):
+            rng.standard_normal(out=some)
             rng.random(out=others)
-        return unit_rows(psi.reshape(-1, self.n_moments + 1)), uniforms.reshape(-1, self.n_moments)
+        return normals.reshape(-1, self.n_moments + 1), uniforms.reshape(-1, self.n_moments)
 
 
 @dataclass(frozen=True, eq=False)

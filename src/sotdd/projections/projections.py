@@ -298,17 +298,14 @@ class Projections:
 
         As a `Block` has them, as many samples for each projection. The first column is left to their own terms.
         """
-        stream, number = Stream.MORE_LABEL_TERMS, self.first_block + first
-        for start in range(0, len(counted), BLOCK):
-            some = counted[start : start + BLOCK, :, 1:]
-            if type(self.label) is Moments:
-                self.label.count_orders(generator(self.seed or 0, stream, number), some)
-            else:
-                shape = len(some), some.shape[2], -1
-                terms = self._sample_terms(range(number, number + 1), stream, BLOCK * shape[1])
-                terms = terms.part(slice(shape[0] * shape[1]))
-                count_orders(terms.weights.reshape(shape[:2]), terms.coefficients.reshape(shape), some)
-            number += 1
+        first, (n_projections, _, columns) = first + self.first_block, counted.shape
+        numbers, stream = range(first, first - (-n_projections // BLOCK)), Stream.MORE_LABEL_TERMS
+        if type(self.label) is Moments:
+            self.label.count_orders(self._start(stream, numbers), counted)
+            return
+        terms = self._sample_terms(numbers, stream, (columns - 1) * BLOCK).part(slice((columns - 1) * n_projections))
+        shape = n_projections, columns - 1, -1
+        count_orders(terms.weights.reshape(shape[:2]), terms.coefficients.reshape(shape), counted[:, :, 1:])
 
     @kept_property
     def _kept(self) -> dict[tuple[int, int], Block]:

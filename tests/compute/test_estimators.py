@@ -8,7 +8,7 @@ import pytest
 
 import sotdd
 from laws import Medians
-from sotdd.compute.class_moments import MomentAccumulator, _mean_power, combine_classes, control_pairs
+from sotdd.compute.class_moments import MomentAccumulator, _mean_power, control_pairs
 from sotdd.compute.cpu_engine import CpuEngine
 from sotdd.compute.estimators import FEWEST_FITTED, ControlVariates, estimates
 from sotdd.compute.kernels import rows as row_kernels
@@ -40,17 +40,18 @@ FACTORIALS = np.array([math.factorial(k) for k in range(9)])
 @pytest.mark.parametrize("cut", [math.inf, 1.0])
 def test_class_moments_against_slow_code(rng, cut):
     source, order = rng.normal(size=(3, 40)).astype(np.float32), rng.permutation(40)
-    offsets, rows, sizes = np.array([0, 7, 8, 40]), source.copy(), np.array([7, 1, 32])
+    offsets, rows = np.array([0, 7, 8, 40]), np.empty((3, 40), np.float32)
     own, weights, further = rng.normal(size=(3, 5)), rng.normal(size=(3, 2, 1)), rng.normal(size=(3, 2, 12))
     further[:, :, 2:7:2] = 0.0
+    places, values = np.empty((3, 3, 2)), np.empty((3, 5))
     made = np.zeros((3, 10, 3))
     for which, first, second in ((slice(1), own[:, :1], own[:, None]), (slice(1, None), weights[:, :, 0], further)):
         count_orders(first, second, made[:, :, which])
-    sums, even = np.empty((3, 3, 9)), np.empty((3, 3))
-    how = cut, own[:, 0].copy(), own
-    row_kernels.group_rows(rows, order, offsets.astype(np.uint64), *how, sums, even, np.empty((3, 0)))
+    how = made, own[:, 0].copy(), own
+    spare = np.empty(40, np.float32), np.empty(40), np.empty(90), np.empty(15), np.empty(9 * row_kernels.ROOM)
+    out = rows, places.reshape(-1), values, np.empty((3, 0))
+    row_kernels.group_rows(source, order, offsets.astype(np.uint64), cut, *how, *out, *spare)
     np.testing.assert_array_equal(rows, source[:, order])
-    places, values = combine_classes(sums, even, sizes, made)
     for line in range(3):
         by_point = np.empty((40, 9))
         for first, last in pairwise(offsets):

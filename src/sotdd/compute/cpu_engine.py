@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import Workers, empty_lines
-from sotdd.compute.class_moments import combine_classes
 from sotdd.compute.engine import Engine, LoadedData, refuse_bad_terms
 from sotdd.compute.kernels import couplings
 from sotdd.compute.kernels import rows as kernels
@@ -28,7 +27,7 @@ from sotdd.compute.slices import ProjectedPoints, Slices
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.kernels import sort_classes
 from sotdd.projections.labels import LabelTerms, find_class_terms
-from sotdd.projections.maps import BLOCK, ORDERS, Block, describe_overflow
+from sotdd.projections.maps import BLOCK, Block, describe_overflow
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -45,6 +44,9 @@ _ITEMS, _MOST_VALUES = 4, 1 << 20
 _TILE = 4 * BLOCK
 _TILE_BYTES = 128 << 20
 _DRAW_BYTES = 64 << 20
+
+# So many classes of so few points each take less time by their polynomials than by powers that nobody else needs.
+_MANY_CLASSES, _FEW_POINTS = 256, 64
 
 # How many tiles are in memory at a time: points are converted to float32 once for all of them. Twice as many where they
 # take no more than two of many points.
@@ -270,21 +272,24 @@ def _average_points(data: LabelledData, shares: Sequence[tuple[int, Doubles, Dou
     return np.concatenate([norms, [between], by_class.sum(axis=0)]) / data.n_points
 
 
-@np.errstate(over="ignore", invalid="ignore")  # found, and explained, once rows are sorted
 def _finish(
     layout: _Layout, rows: Rows, label_rows: Rows, drawn: LabelTerms, further: Doubles, start: int
 ) -> list[Doubles]:
     """Turn some rows of feature projections into sorted data point projections.
 
-    Returns class terms (B, C), and Gaussian and direction moments where they are taken. Polynomials are done in one
-    call of a compiled loop: a thread waits for the interpreter after each.
+    Returns class terms (B, C), and Gaussian and direction moments where they are taken. All is done in few
+    calls of compiled loops: a thread waits for the interpreter after each.
     """
-    data, own, count = layout.data, len(layout.rows) > 1, len(rows)
-    offsets, fused = data.offsets, drawn.polynomial and not own
-    terms, summed = np.empty((count, len(data.classes) if fused else 0)), count if layout.moments else 0
-    sums, even = np.empty((summed, len(data.classes), ORDERS + 1)), np.empty((summed, 3))
-    how = offsets.view(np.uint64), drawn.limit, drawn.weights, drawn.coefficients
-    kernels.group_rows(rows, layout.order, *how, sums, even, terms)
+    data, offsets, own, count = layout.data, layout.data.offsets, len(layout.rows) > 1, len(rows)
+    many = not layout.moments and len(data.classes) >= max(_MANY_CLASSES, data.n_points / _FEW_POINTS)
+    fused = drawn.polynomial and not own and not many
+    terms, controlled = np.empty((count, len(data.classes) if fused else 0)), count if layout.moments else 0
+    gaussian, directions = np.empty((controlled, further.shape[2], 2)), np.empty((controlled, 5))
+    spare = [np.empty(size) for size in (data.n_points, 90, 15, 9 * kernels.ROOM)]
+    kernels.group_rows(
+        rows, layout.order, offsets.view(np.uint64), drawn.limit, further, drawn.weights, drawn.coefficients,
+        rows, gaussian.reshape(-1), directions, terms, np.empty(data.n_points, np.float32), *spare,
+    )  # fmt: skip
     if not fused:
         if own:
             label_rows[...] = label_rows[:, layout.order]
@@ -292,7 +297,7 @@ def _finish(
         refuse_bad_terms(data.name, label_rows, terms, drawn, start)
         kernels.shift_rows(rows, offsets, drawn.weights, terms)
     sort_classes(rows, layout.edges)
-    return [terms, *combine_classes(sums, even, data.counts, further)] if layout.moments else [terms]
+    return [terms, gaussian, directions] if layout.moments else [terms]
 
 
 def _refuse_lost_rows(layout: _Layout, rows: Rows, terms: Doubles, block: Block, start: int) -> None:

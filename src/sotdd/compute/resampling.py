@@ -297,17 +297,15 @@ class Resampling:
 
         def split(group: tuple[tuple[tuple[int, ...], int], list[int]]) -> None:
             (members, left), numbers = group
-            self._split(points.along(slice(left)).select(members), numbers)
+            pool = points.along(slice(left)).select(members)
+            for number in numbers:
+                plan = self._plans[number]
+                some = pool if plan.index is None else pool.take(plan.index)
+                for start in range(0, plan.count, _BATCH):
+                    marks = plan.mark_all(range(start, min(start + _BATCH, plan.count)), pool.engine.workers.each)
+                    self._costs[number].setdefault(start, []).append(pool.engine.split_costs(some, plan, marks))
 
         points.engine.each(split, list(groups.items()))
-
-    def _split(self, pool: ProjectedPoints, numbers: list[int]) -> None:
-        for number in numbers:
-            plan = self._plans[number]
-            points = pool if plan.index is None else pool.take(plan.index)
-            for start in range(0, plan.count, _BATCH):
-                marks = plan.mark_all(range(start, min(start + _BATCH, plan.count)), pool.engine.workers.each)
-                self._costs[number].setdefault(start, []).append(pool.engine.split_costs(points, plan, marks))
 
     def result(self) -> list[Doubles]:
         """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""

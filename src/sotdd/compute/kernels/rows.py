@@ -7,6 +7,7 @@ releases the GIL, and never allocates anything of the size of the whole problem.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from sotdd.projections.maps import ORDERS
 
 # 8!, and the order of the first moment beyond those that are summed in one sweep.
 _FACTORIAL, _BEYOND = 40320.0, 1 + ORDERS
+# Label samples that there is room for, a number that the compiler knows: then it works on several of them at once.
+ROOM = 40
 
 # --------------------------------------------------------------------------- points
 
@@ -139,69 +142,120 @@ def _find_term(
 
 
 @step
-def _write_sums(powers: Doubles, known: Doubles, even: Doubles) -> None:
-    """Write the sums over a class of t, and of t^k / k! for k ≤ 8 and t cut; add those of t², t⁴ and t⁶ to ``even``."""
-    known[0], scale = powers[0], 1.0
-    for k in range(1, _BEYOND):
-        scale *= k
-        known[k] = powers[3 + k] / scale
+def _add_class(sums: Doubles, size: float, share: float, known: Doubles, even: Doubles) -> None:
+    """Add what is known of a class of this size and share to means over points; see `group_rows`."""
     for k in range(3):
-        even[k] += powers[1 + k]
+        even[k] += sums[1 + k]
+    sums[3], scale = sums[0], size
+    for k in range(_BEYOND):
+        if k > 1:
+            scale *= k
+        sums[3 + k] /= scale
+    for i in range(_BEYOND):
+        weighted = share * sums[3 + i]
+        known[i] += weighted
+        for j in range(i + 1):
+            known[9 * i + 9 + j] += weighted * sums[3 + j]
+
+
+@step
+def _place(known: Doubles, counted: Doubles, line: int, drawn: Doubles, count: int, places: Doubles) -> None:
+    """Write mean and standard deviation (J, 2) of a dataset's projected points under J draws of label terms.
+
+    known (90,) are means of what is known of classes, and the lower triangle of means of their products. Row ``line``
+    of counted (B, 10, J) are what these count by, drawn (9 · 40,) is for use meanwhile, and places are (B · J · 2,).
+    """
+    for i in range(_BEYOND):
+        known[10 * i + 9] *= 0.5
+        for j in range(count):
+            drawn[ROOM * i + j] = counted[line, i, j]
+    for j in range(count):
+        mean = second = 0.0
+        for i in range(_BEYOND):
+            half = 0.0
+            for k in range(i + 1):
+                half += known[9 * i + 9 + k] * drawn[ROOM * k + j]
+            mean += known[i] * drawn[ROOM * i + j]
+            second += half * drawn[ROOM * i + j]
+        variance = 2.0 * second - mean * mean
+        places[2 * (line * count + j)] = mean
+        places[2 * (line * count + j) + 1] = math.sqrt(variance if variance > 0.0 else 0.0)
 
 
 @kernel
 def group_rows(
-    rows: Floats,
-    order: Integers,
+    source: Floats,
+    index: Integers,
     offsets: Integers,
     cut: float,
+    counted: Doubles,
     weights: Doubles,
     coefficients: Doubles,
-    known: Doubles,
-    even: Doubles,
+    out: Floats,
+    places: Doubles,
+    values: Doubles,
     terms: Doubles,
+    row: Floats,
+    powers: Doubles,
+    known: Doubles,
+    sums: Doubles,
+    drawn: Doubles,
 ) -> None:
-    """Bring the points of each row (B, n) together by class, sum up their powers, and shift them by class, in place.
+    """Bring the points of each row together by class, write what controls are made of, and shift them by class.
 
-    Points ``order`` (n,) are those of one class after another. known (B, C, 9) and even (B, 3) are as in `power_sums`.
-    terms (B, C) are those of polynomials; rows with one that is too large stay as they are. What is not wanted has no
-    rows or no columns. All is done to one row before the next, in fast caches.
+    Points ``index`` (n,) of source (B, N), given class by class, go to out (B, n), which may be the source. places
+    (B · J · 2,) are means and standard deviations under draws of label terms that counted (B, 10, J) tells, at most 40;
+    values (B, 5) the mean of t, the mean square of class means, and the even moments. terms (B, C) are those of
+    polynomials; rows with one that is too large stay as they are. What is not wanted has no rows or no columns.
+
+    What is known of a class is the mean of t, then means of t^k / k! for k ≤ 8, t cut to ±cut. All is done to one row
+    before the next, in fast caches. It takes few views: each would take as long to compile as a loop. row (n,),
+    powers (n,), known (90,), sums (15,) and drawn (9 · 40,) are for use meanwhile.
     """
-    low, high, n_classes = np.float32(-cut), np.float32(cut), offsets.size - 1
-    row, powers, sums = np.empty(order.size, np.float32), np.empty(order.size), np.empty(4 + ORDERS)
-    even[:, :] = 0.0
-    for line in range(rows.shape[0]):
-        for i in range(order.size):
-            row[i] = rows[line, order[i]]
+    low, high, even = np.float32(-cut), np.float32(cut), sums[12:]
+    for line in range(out.shape[0]):
+        for i in range(index.size):
+            row[i] = source[line, index[i]]
+        for i in range(known.size):
+            known[i] = 0.0
+        even[0] = even[1] = even[2] = 0.0
         fits, width = terms.shape[1] > 0, _find_width(coefficients, line)
-        for c in range(n_classes if fits or known.shape[0] > 0 else 0):
+        for c in range(offsets.size - 1 if fits or values.shape[0] > 0 else 0):
             first, last = offsets[c], offsets[c + 1]
             _sum_powers(row, first, last, low, high, sums)
             if terms.shape[1] > 0:
                 terms[line, c] = _find_term(row, first, last, low, high, coefficients, line, width, sums, powers)
                 fits &= abs(terms[line, c]) < LARGEST_TERM
-            if known.shape[0] > 0:
-                _write_sums(sums, known[line, c], even[line])
+            if values.shape[0] > 0:
+                size = np.float64(last - first)
+                _add_class(sums, size, size / row.size, known, even)
+        if values.shape[0] > 0:
+            values[line, 0], values[line, 1] = known[0], known[9]
+            values[line, 2], values[line, 3] = even[0] / (2.0 * row.size), even[1] / (24.0 * row.size)
+            values[line, 4] = even[2] / (720.0 * row.size)
+            known[9] = max(known[9], even[0] / row.size)  # what lies within classes, and what comes with their means
+            _place(known, counted, line, drawn, counted.shape[2], places)
         weight = weights[line] if fits else 1.0
-        for c in range(n_classes):
+        for c in range(offsets.size - 1):
             term = terms[line, c] if fits else 0.0
             for i in range(offsets[c], offsets[c + 1]):
-                rows[line, i] = weight * row[i] + term
+                out[line, i] = weight * row[i] + term
 
 
 @kernel
-def power_sums(rows: Floats, offsets: Integers, cut: float, known: Doubles, even: Doubles) -> None:
-    """Write sums over classes, (B, C, 9), and over all points, (B, 3).
-
-    Of each class the sum of t, and of t^k / k! for k = 1, …, 8 with t cut to ±cut; of all points those of t², t⁴ and
-    t⁶.
-    """
-    sums = np.empty(4 + ORDERS)
+def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even: Doubles) -> None:
+    """Write what `group_rows` takes means of, as sums: (B, C, 9) over classes, and (B, 3) over all points."""
+    powers = np.empty(4 + ORDERS)
     even[:, :] = 0.0
     for line in range(rows.shape[0]):
         for c in range(offsets.size - 1):
-            _sum_powers(rows[line], offsets[c], offsets[c + 1], np.float32(-cut), np.float32(cut), sums)
-            _write_sums(sums, known[line, c], even[line])
+            _sum_powers(rows[line], offsets[c], offsets[c + 1], np.float32(-cut), np.float32(cut), powers)
+            sums[line, c, 0], scale = powers[0], 1.0
+            for k in range(1, 1 + ORDERS):
+                scale *= k
+                sums[line, c, k] = powers[3 + k] / scale
+            for k in range(3):
+                even[line, k] += powers[1 + k]
 
 
 @kernel

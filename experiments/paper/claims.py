@@ -21,6 +21,7 @@ from experiments.paper import nist_transfer, split_tiny_imagenet, text_transfer
 
 WORDS = {
     "confirmed": "the interval lies on the claim's side of 0 and includes the paper's number, if there is one",
+    "stronger": "the interval lies on the claim's side of 0, and beyond the paper's number",
     "weaker": "the interval lies on the claim's side of 0, but the paper's number is farther from 0 than it reaches, "
     "or the paper calls strong what is below 0.5",
     "undecided": "the interval includes 0, or only some of the cases agree",
@@ -52,7 +53,9 @@ def judge(here: Correlation, paper: float | None = None, sign: float = 1.0) -> s
         return "undecided"
     if high < 0:
         return "opposite"
-    return "weaker" if paper is not None and abs(paper) > high else "confirmed"
+    if paper is None or low <= sign * paper <= high:
+        return "confirmed"
+    return "weaker" if sign * paper > high else "stronger"
 
 
 def collect(results: Path) -> list[Claim]:
@@ -193,7 +196,8 @@ def _tiny(results: Path) -> Iterator[Claim]:
     ):
         verdict, here = judge(found[gain], sign=-1), f"ρ {found[gain]}"
         if verdict == "confirmed":
-            verdict = verdict if abs(found[gain].value) >= _STRONG else "weaker"
+            one_sign = every[-1] < 0  # the claim does not say which gain is meant
+            verdict = "undecided" if not one_sign else verdict if abs(found[gain].value) >= _STRONG else "weaker"
             here += f", which depends on this gain: over all four gains {every[0]:.2f} to {every[-1]:.2f}"
         claim = f"s-OTDD correlates strongly with the gain in Split Tiny-ImageNet {what}"
         yield Claim("6", claim, here, verdict)
@@ -229,7 +233,10 @@ def _more_projections(results: Path) -> Iterator[Claim]:
                 said += f", which depends on ranks over all sizes: for r {of_r}, within one size {within}"
             does = "grows" if grows else "does not grow"
             what = f"the correlation of {method} with OTDD {does} with projections, {title}"
-            verdict = judge(gain) if grows else "not contradicted" if gain.low <= 0 else "opposite"
+            verdict = "not contradicted" if gain.low <= 0 else "opposite"
+            if grows:  # the claim does not say which correlation is meant
+                kinds = {judge(one) for one in (gain, of_r, within)}
+                verdict = kinds.pop() if len(kinds) == 1 else "undecided"
             yield Claim(figure, what, said, verdict)
 
 

@@ -60,7 +60,7 @@ def test_intervals_leave_whole_datasets_out(rng):
 @pytest.mark.parametrize(
     ("low", "high", "paper", "verdict"),
     [(0.1, 0.5, 0.4, "confirmed"), (0.1, 0.3, None, "confirmed"), (0.1, 0.3, 0.4, "weaker"),
-     (-0.1, 0.5, 0.4, "undecided"), (-0.5, -0.1, 0.4, "opposite")],
+     (0.5, 0.7, 0.4, "stronger"), (-0.1, 0.5, 0.4, "undecided"), (-0.5, -0.1, 0.4, "opposite")],
 )  # fmt: skip
 def test_a_verdict_asks_what_the_interval_holds(low, high, paper, verdict):
     assert claims.judge(correlate.Correlation((low + high) / 2, low, high), paper) == verdict

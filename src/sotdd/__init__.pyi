@@ -15,6 +15,7 @@ from .measure.comparison import test as test
 from .measure.distance import distance as distance
 from .measure.distance import paper as paper
 from .measure.explain import explain as explain
+from .measure.mix import mix as mix
 from .measure.pairwise import pairwise as pairwise
 from .measure.pairwise import rank as rank
 from .projections.projections import Projections as Projections

@@ -5,6 +5,7 @@ from sotdd.compute.matrix import DistanceMatrix, Ranked, Ranking
 from sotdd.gradients.flow import Flow
 from sotdd.measure.changes import Aspect, Changes, ClassChange, ColumnChange, CorrelationChange, TwoSampleTest
 from sotdd.measure.explanation import Explanation
+from sotdd.measure.mix import LeftOver, Mixture, SourceGroup
 
 __all__ = [
     "Aspect",
@@ -16,8 +17,11 @@ __all__ = [
     "DistanceMatrix",
     "Explanation",
     "Flow",
+    "LeftOver",
+    "Mixture",
     "NoiseFloor",
     "Ranked",
     "Ranking",
+    "SourceGroup",
     "TwoSampleTest",
 ]

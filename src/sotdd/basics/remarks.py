@@ -339,5 +339,12 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "neighbours alike": lambda naming, column, correlation: (
         f"neighbouring rows are alike (correlation {correlation:.2f} in {column}): {_say_dependent(naming)}"
     ),
+    "errors at most": lambda naming, names: (
+        f"single sketches bound errors and noise from above, and keep no parts to estimate them: {join_names(names)}"
+    ),
+    "labels in sketches": lambda naming: (
+        "these sketches have labels in them: shares are right only where no class is in two sources; sketch features "
+        "alone otherwise"
+    ),
     "below floor": lambda naming, by: f"{by:.4g} below the sampling floor, which counts as 0",
 }

@@ -52,6 +52,7 @@ class Stream(IntEnum):
     CLASS_TIES = 26  # the order of points that are equal, by dataset
     CLASS_MATCHES = 27  # samples of classes that are matched, their halves, and how pairs of them are split
     SCALE_ROWS = 31  # points that scales of features are learnt from, by how many there are
+    MIXTURE_PARTS = 32  # rows dealt to parts, from which weights of a mixture get their errors, by how many there are
 
 
 def sequence(seed: int, stream: Stream, number: int) -> np.random.SeedSequence:

@@ -358,3 +358,27 @@ def quantiles_of_counts(
             write_function(out[line], reaches, smooth, lows, highs, starts, stops)
             _losses_of_parts(cells, edges, levels, function, lost[line])
             lost[line, 2] = _mean_width(cells, edges)
+
+
+@kernel
+def count_below(rows: Floats, parts: Integers, grid: Doubles, out: Doubles) -> None:
+    """Write how many values of each part of the points are at most each threshold, out (P, B, T).
+
+    rows (B, n) are in any order, parts (n,) say which of the P each point is in, grid (B, T) is ascending.
+    """
+    n_thresholds = grid.shape[1]
+    for line in range(rows.shape[0]):
+        out[:, line] = 0.0
+        for i in range(rows.shape[1]):
+            low, high = 0, n_thresholds
+            while low < high:
+                middle = (low + high) // 2
+                if rows[line, i] <= grid[line, middle]:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low < n_thresholds:
+                out[parts[i], line, low] += 1.0
+        for part in range(out.shape[0]):
+            for place in range(1, n_thresholds):
+                out[part, line, place] += out[part, line, place - 1]

@@ -232,3 +232,24 @@ def row_losses(rows: Floats, places: Doubles, means: Floats, edges: Doubles, smo
             out[line, 0] += size * sums[0]
             out[line, 1] += size * sums[1]
         out[line, 1] = math.sqrt(out[line, 1])
+
+
+@kernel
+def invert_functions(means: Floats, edges: Doubles, grid: Doubles, out: Doubles) -> None:
+    """Write the share of values that are at most each threshold, out (B, T), from quantile functions (B, Q).
+
+    Between the middles of parts with these edges (Q + 1,) functions rise evenly. grid (B, T) is ascending.
+    """
+    last = means.shape[1] - 1
+    for line in range(means.shape[0]):
+        row, q = means[line], 0
+        for place in range(grid.shape[1]):
+            value = grid[line, place]
+            while q <= last and row[q] <= value:
+                q += 1
+            if q == 0 or q > last:
+                out[line, place] = 0.0 if q == 0 else 1.0
+                continue
+            low, high = np.float64(row[q - 1]), np.float64(row[q])
+            below, above = (edges[q - 1] + edges[q]) / 2, (edges[q] + edges[q + 1]) / 2
+            out[line, place] = below + (above - below) * (value - low) / (high - low)

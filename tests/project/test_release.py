@@ -24,9 +24,12 @@ def test_a_tag_is_published_only_if_everything_says_the_same(tmp_path):
     dated, count = heading.subn(f"## {sotdd.__version__} (2031-02-03)", changes.read_text("utf-8"))
     assert count == 1
     changes.write_text(dated, "utf-8")
-    assert len(disagreements(tag)) == 1  # the citation has another date
-    said = re.sub(r"^date-released: .*$", "date-released: 2031-02-03", citation.read_text("utf-8"), flags=re.MULTILINE)
-    citation.write_text(said, "utf-8")
+    undated = citation.read_text("utf-8")
+    assert "date-released" not in undated  # until there is a release
+    assert len(disagreements(tag)) == 1
+    citation.write_text(undated + "date-released: 2031-02-04\n", "utf-8")
+    assert len(disagreements(tag)) == 1  # another date than the changelog's
+    citation.write_text(undated + "date-released: 2031-02-03\n", "utf-8")
     assert disagreements(tag) == []
     assert disagreements("v99.0")
     changes.write_text(dated.replace(f"## {sotdd.__version__}", "## 0.0.9"), "utf-8")

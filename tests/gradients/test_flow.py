@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,28 @@ def test_images_keep_their_shape_and_precision(rng):
     assert flow.labels.tolist() == ["all"] * 20
     flow = sotdd.flow(np.arange(20, dtype=np.uint8).reshape(10, 2), np.zeros((5, 2)), steps=2)
     assert flow.features.dtype == np.float64
+
+
+@pytest.mark.slow
+def test_never_rises_by_more_than_noise_on_pictures():
+    """784 pixels with the defaults, which went away from 0.53 to 0.91 before they came back to 0.29."""
+    from sotdd.demo import digits
+
+    images, labels = digits()
+    large = images[:120].repeat(4, axis=1)[:, :28].repeat(4, axis=2)[:, :, :28].reshape(120, -1)
+    source, target = (large[:60], labels[:60]), (large.max() - large[60:], labels[60:120])
+    flow = sotdd.flow(source, target, steps=60)
+    assert np.all(flow.distances[1:] < 1.03 * flow.distances[:-1])
+    assert flow.distances[-1] < 0.5 * flow.distances[0]
+    assert flow.remarks == ()
+
+
+def test_a_flow_that_ends_farther_away_says_so():
+    flow = sotdd.flow(ring(20), clouds(20), steps=2, n_projections=64)
+    first, *_, last = flow.snapshots
+    back = replace(flow, snapshots=(last, first))
+    assert [one.kind for one in back.remarks] == ["farther again"]
+    assert f"{first.distance:.4g} at the end" in repr(back)
 
 
 # ------------------------------------------------------------------ what comes back

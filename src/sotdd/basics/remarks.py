@@ -322,6 +322,10 @@ SENTENCES: dict[str, Callable[..., str]] = {
         f"{name!r} was noised for privacy (ε = {epsilon:g}, δ = {delta:g}): that moves its distances by up to about "
         f"{off:.2g}"
     ),
+    "farther again": lambda naming, step, nearest, end: (
+        f"nearest after {say_count(step, 'step')}, at {nearest:.4g}, and {end:.4g} at the end: use a smaller "
+        f"{naming('learning_rate')}, or fewer {naming('steps')}"
+    ),
     # What was compared.
     "names matched": lambda naming: "classes are matched by name",
     "targets count": lambda naming: "targets count as numbers",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, check_count, check_order, check_positive, describe, require
+from sotdd.basics.errors import Result, SotddError, check_count, check_order, check_positive, describe, require
+from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.resources import Progress, Stream, report_progress, sequence
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 # What a step sees unless the caller says otherwise.
 _SETTINGS = ProjectionSettings(n_projections=256)
 
-# Distances along the way are measured by as many projections as `sotdd.distance` takes.
-_MEASURED_BY = 1000
+# Distances along the way are measured by as many projections as `sotdd.distance` takes, and vary by about this share.
+_MEASURED_BY, _NOISE = 1000, 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class Flow(Result):
     """What `flow` returns: where the dataset went, and the way.
 
     Attributes
@@ -83,7 +84,15 @@ class Flow:
         """Size, length and success, for people."""
         first, last = self.snapshots[0], self.snapshots[-1]
         size = f"{say_count(len(last.features), 'point')}, {say_count(last.step, 'step')}"
-        return f"Flow({size}: {first.distance:.4g} → {last.distance:.4g})"
+        return f"Flow({size}: {first.distance:.4g} → {last.distance:.4g})" + "".join(f"; {one}" for one in self.remarks)
+
+    @property
+    def remarks(self) -> Remarks:
+        """Where it ends farther from the target than it was before, by more than noise: how far, and when."""
+        nearest, last = min(self.snapshots, key=lambda one: one.distance), self.snapshots[-1]
+        if last.distance <= nearest.distance * (1 + _NOISE):
+            return ()
+        return (Remark("farther again", step=nearest.step, nearest=nearest.distance, end=last.distance),)
 
     @property
     def features(self) -> NDArray[Any]:

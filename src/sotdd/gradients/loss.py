@@ -41,8 +41,8 @@ _CHUNK_VALUES = 1 << 20
 # How far a row of probabilities may be from summing to one.
 _SUM_TOLERANCE = 1e-4
 
-# Projections whose weights are looked at before a descent.
-_SAMPLE = 256
+# Projections whose weights are looked at before a descent, and how often a step is halved that leads nowhere.
+_SAMPLE, _MOST_HALVINGS = 256, 12
 
 
 def sotdd_loss(
@@ -150,6 +150,7 @@ class Descent:
         weights = projections.draw(0, _SAMPLE).terms.weights
         self._square = float(np.mean(weights**2)) or 1.0
         self._kurtosis = float(np.mean(weights**4)) / self._square**2
+        self._share = 1.0  # of a step that is taken: less where labels bend the slope
 
     def locate(self) -> tuple[float, NDArray[np.float64]]:
         """The distance to the target, and the points (n, d) in the unit of the source."""
@@ -163,22 +164,43 @@ class Descent:
 
         The length is a share of the step that, for features alone, would be Newton's, were it not for the choice of
         projections: the Hessian for one point is 2 E[w²] / (n d) times the identity. With L random directions a step of
-        stochastic descent is stable if shorter by 1 + κ d / L, κ the kurtosis of the weights.
+        stochastic descent is stable if shorter by 1 + κ d / L, κ the kurtosis of the weights. Labels bend the slope
+        more than features do, most of all in many dimensions: a step that goes too far for them is shortened.
         """
         points, (n, d) = self._points.clone().requires_grad_(), self._points.shape
-        cost = self._measure(points, replace(projections, scaler=None))
+        seen = replace(projections, scaler=None)
+        cost = self._measure(points, seen)
         newton = n * d / (2 * self._square) / (1 + self._kurtosis * d / projections.n_projections)
         # Turn the slope of W^p into that of W^2, whose steps shrink with the distance for any p.
         loss = cost.item()
         turned = 2 / self._p * loss ** (2 / self._p - 1) if loss > 0 else 0.0
-        move = torch.autograd.grad(cost, points)[0] * turned * (rate * newton)
+        slope = torch.autograd.grad(cost, points)[0]
+        move = slope * turned * (rate * newton)
         if not bool(move.isfinite().all()):
             raise SotddError(
                 "the slope of the distance is not finite: use a smaller learning_rate, or lower orders, such as "
                 "moments=sotdd.projections.UniformOrders(4)."
             )
         lengths = move.norm(dim=1, keepdim=True) / math.sqrt(d)
-        self._points = self._points - move / (lengths / self._longest).clamp_min(1)
+        move /= (lengths / self._longest).clamp_min(1)
+        self._points = self._go_down(self._points, slope, move, loss, seen)
+
+    def _go_down(self, points: Tensor, slope: Tensor, move: Tensor, before: float, seen: Projections) -> Tensor:
+        """The points after as much of a move as lowers the cost by half of what the slope promises.
+
+        A move is halved until it does, and the next one begins where this one ended. Points stay where they are if no
+        part of the move does.
+        """
+        promised = float((slope * move).sum())
+        for _ in range(_MOST_HALVINGS):
+            moved = points - self._share * move
+            with torch.no_grad():
+                after = float(self._measure(moved, seen))
+            if after <= before - 0.5 * self._share * promised:
+                self._share = min(1.0, 2 * self._share)
+                return moved
+            self._share /= 2
+        return points
 
     def _measure(self, points: Tensor, projections: Projections) -> Tensor:
         return sotdd_loss(points, self._codes, self._target, self._target_codes, projections, self._p)

@@ -110,6 +110,17 @@ def test_a_ranking_and_a_test_are_drawn(matrix, rng):
     assert any("p = 0.0167" in text for text in texts(ax))
 
 
+def test_a_distance_is_drawn_beside_its_floor_or_its_projections(rng):
+    a, b = rng.normal(size=(60, 2)), rng.normal(1, 1, size=(60, 2))
+    for floor, count in ((True, 59), (False, 64)):
+        found = sotdd.distance(a, b, n_projections=64, noise_floor=floor)
+        ax = drawn(found.plot())
+        assert sum(patch.get_height() for patch in ax.patches) == count
+        assert ax.lines[0].get_xdata()[0] == found.value
+    with pytest.raises(sotdd.SotddError, match="nothing to draw"):
+        sotdd.distance(a, b, method="mmd").plot()
+
+
 def test_axes_that_are_given_are_used(matrix, datasets):
     figure, axes = plt.subplots(2, 3)
     assert matrix.plot(axes[0, 0]) is axes[0, 0]

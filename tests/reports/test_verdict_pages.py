@@ -128,6 +128,17 @@ def test_python_writes_the_pages_too(rng, tmp_path):
             sotdd.report(test, tmp_path / "x.html", **settings)
 
 
+def test_no_class_is_shown_where_there_are_no_labels(rng, tmp_path):
+    x = rng.normal(size=(2, 60, 3))
+    why = sotdd.explain(*x, n_projections=32)
+    assert "class" not in why.table()
+    text, _, _ = read(sotdd.report(why, tmp_path / "e.html", datasets={"one": x[0], "two": x[1]}))
+    assert "Classes of" not in text
+    assert " all " not in text
+    assert "classes" not in text
+    assert "No difference was found between one and two" in text  # the title too
+
+
 def verdict(name, failed):
     """A batch that drifted, passed or, for None, could not be opened."""
     if failed is None:

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -242,6 +243,17 @@ def picture(name: str) -> Callable[..., Axes]:
     require("matplotlib", "a picture", "'sotdd[report]'")
     draw: Callable[..., Axes] = getattr(import_module("sotdd.reports.plots"), f"draw_{name}")
     return draw
+
+
+class Result:
+    """What a call returns: a notebook shows it as a table, in its own colours, light or dark."""
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks, by the templates of pages; None, and so plain text, where what makes them is missing."""
+        if find_spec("jinja2") is None:
+            return None
+        written: str = import_module("sotdd.reports.page").write_result(self)
+        return written
 
 
 def make_frame(data: object, **names: Sequence[object]) -> pd.DataFrame:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import check_level
+from sotdd.basics.errors import Result, check_level, picture
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, json_number, one_line, say_count, with_error
 from sotdd.compute.resampling import find_distances
 from sotdd.projections.scaler import Scaler
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # The logarithm of the largest float, which limits of absurd levels are held to.
 _LARGEST_LOG = math.log(np.finfo(np.float64).max)
@@ -27,7 +30,7 @@ _CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseFloor:
+class NoiseFloor(Result):
     """Distances of random splits of the pooled data, measured as the distance itself is.
 
     Every split gives all points of both datasets at random to two sides of the original sizes,
@@ -171,7 +174,7 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True, eq=False)
-class Distance:
+class Distance(Result):
     """A distance between two datasets.
 
     Attributes
@@ -333,6 +336,10 @@ class Distance:
             return 0.0, self.stderr * quantile ** (1 / self.p)
         reach = quantile * self.p * self.stderr / self.value  # relative, of the mean of W_p^p
         return self.value * max(0.0, 1 - reach) ** (1 / self.p), self.value * (1 + reach) ** (1 / self.p)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw it beside its noise floor, or beside what each projection gives; returns matplotlib's axes."""
+        return picture("distance")(self, ax)
 
     def __float__(self) -> float:
         """The value."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.basics.errors import SotddError, make_frame, picture
+from sotdd.basics.errors import Result, SotddError, make_frame, picture
 from sotdd.basics.files import write_whole
 from sotdd.basics.remarks import Remarks
 from sotdd.basics.text import align_rows, join_names, json_number, with_error
@@ -46,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceMatrix:
+class DistanceMatrix(Result):
     """Distances between every two of several datasets, all through the same projections.
 
     Attributes
@@ -207,7 +207,7 @@ class DistanceMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
+class Ranked(Result):
     """One line of a ranking: a dataset, how far it is, and its rank.
 
     Attributes
@@ -240,7 +240,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class Ranking(Result):
     """Datasets in order, the nearest to a target first.
 
     `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it. Its answer is ``best``: all

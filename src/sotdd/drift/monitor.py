@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import Result, SotddError
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import Dataset
 from sotdd.measure.changes import TwoSampleTest
@@ -36,7 +36,7 @@ _STATES = 160
 
 
 @dataclass(frozen=True, eq=False)
-class DriftMonitor:
+class DriftMonitor(Result):
     """A series of batches, and whether it drifts: a cumulative sum of the evidence of each batch.
 
     Every batch is tested against the reference and its p-value becomes a normal score. The sum of scores, less

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, check_level, make_frame, picture
+from sotdd.basics.errors import Result, SotddError, check_level, make_frame, picture
 from sotdd.basics.remarks import Remarks, Verdict
 from sotdd.basics.text import align_rows, json_number, say_count, show
 from sotdd.compute.resampling import find_distances
@@ -41,7 +41,7 @@ ALL_CLASSES = "relations to labels"
 
 
 @dataclass(frozen=True)
-class ColumnChange:
+class ColumnChange(Result):
     """One column of a dataset beside the same of another.
 
     Attributes
@@ -90,7 +90,7 @@ class ColumnChange:
 
 
 @dataclass(frozen=True)
-class CorrelationChange:
+class CorrelationChange(Result):
     """Two columns that go together differently: their names, and how strongly they do on either side.
 
     Of numbers these are rank correlations, of two categories Cramér's V; of a category and a number, the correlation
@@ -108,7 +108,7 @@ class CorrelationChange:
 
 
 @dataclass(frozen=True)
-class ClassChange:
+class ClassChange(Result):
     """A class that changed inside: in which column, or in how two of them go together, and by how much."""
 
     label: str
@@ -126,7 +126,7 @@ Change: TypeAlias = ColumnChange | CorrelationChange | ClassChange
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class Changes(Result):
     """All that changed, and how much of the distance each column makes; iterate over it for every `ColumnChange`.
 
     Attributes
@@ -286,7 +286,7 @@ def say_chance(p_value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Aspect:
+class Aspect(Result):
     """One statistic of a test.
 
     Attributes
@@ -312,7 +312,7 @@ class Aspect:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleTest:
+class TwoSampleTest(Result):
     """Whether two datasets may come from one source, judged by permutations.
 
     Attributes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import check_choice, check_count, make_frame, picture
+from sotdd.basics.errors import Result, check_choice, check_count, make_frame, picture
 from sotdd.basics.remarks import Verdict
 from sotdd.basics.text import align_rows, join_names, json_label, json_number, say_count, show, with_error
 from sotdd.compute.distance import Distance
@@ -142,7 +142,7 @@ class ClassLine:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Result):
     """Why two datasets are as far apart as they are; what `explain` returns.
 
     Attributes
@@ -223,6 +223,11 @@ class Explanation:
         return self.distance.classes
 
     @property
+    def labelled(self) -> bool:
+        """Whether there are classes: either dataset has several."""
+        return max(map(len, self.classes)) > 1
+
+    @property
     def pairs(self) -> tuple[Pair, ...]:
         """Rows and columns of the classes that are matched, one to one; the larger dataset has classes left over."""
         return self.matching.pairs
@@ -294,8 +299,9 @@ class Explanation:
         said = f"p = {self.test.p_value:.3g}"
         said = f"no difference found, {said}" if self.within_noise else f"they differ, {said}, {self.test.say_why()}"
         first = [f"{' and '.join(map(show, self.names))}: {said}", f"distance {self.distance!r}", say_parts(self)]
-        blocks = ["\n".join(filter(None, [*first, *say_changes(self)])), self.by_feature.table(limit, self.names)]
-        for side in (0, 1):
+        of_classes = say_changes(self) if self.labelled else []
+        blocks = ["\n".join(filter(None, [*first, *of_classes])), self.by_feature.table(limit, self.names)]
+        for side in (0, 1) if self.labelled else ():
             one, other = show(self.names[side]), show(self.names[1 - side])
             header = (f"class of {one}", "points", "share", "by chance", f"nearest in {other}", *_HEADER)
             lines = self.lines(side)

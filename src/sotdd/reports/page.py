@@ -20,6 +20,7 @@ from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Tone as VerdictTone
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
 from sotdd.compute.distance import gather_remarks
+from sotdd.compute.matrix import DistanceMatrix
 from sotdd.inputs.sources import parse_source
 from sotdd.measure.changes import Changes, say_chance, say_share
 from sotdd.measure.explanation import (
@@ -85,6 +86,15 @@ def write_page(
     page = _environment().get_template(template).render(tone=tone, now=datetime.now(UTC), **shown)
     write_whole(target, page.encode("utf-8", "backslashreplace"))
     return target
+
+
+def write_result(result: object) -> str:
+    """A result as HTML for the output of a notebook."""
+    cells = None
+    if isinstance(result, DistanceMatrix):
+        cells = [[None if i == j else value for j, value in enumerate(row)] for i, row in enumerate(result.values)]
+    template = _environment().get_template("notebook.html")
+    return template.render(result=result, kind=type(result).__name__, cells=cells)
 
 
 @cache

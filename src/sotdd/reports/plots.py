@@ -13,15 +13,16 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, describe
-from sotdd.basics.text import say_count, show
+from sotdd.basics.text import say_count, show, with_error
+from sotdd.compute.distance import Distance
 from sotdd.compute.matrix import DistanceMatrix, Ranking
 from sotdd.measure.changes import Changes, TwoSampleTest
 from sotdd.measure.explanation import Explanation
 from sotdd.reports.datasets import Groups, ScalingMap, say_unit
 
 __all__ = [
-    "draw_dendrogram", "draw_explanation", "draw_features", "draw_map", "draw_matrix", "draw_ranking",
-    "draw_test",
+    "draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix",
+    "draw_ranking", "draw_test",
 ]  # fmt: skip
 
 _INK = "#1d2733"
@@ -185,21 +186,41 @@ def draw_ranking(ranking: Ranking, ax: Axes | None = None) -> Axes:
 
 def draw_test(test: TwoSampleTest, ax: Axes | None = None) -> Axes:
     """Draw the statistic of what chance gave as a histogram, and that of the data as a line."""
-    ax = _take_axes(ax, 5.5, 3.8)
-    ax.hist(test.null, bins=min(60, max(10, len(test.null) // 10)), color=_ACCENT, edgecolor="white", linewidth=0.4)
-    ax.axvline(test.statistic, color=_WARM, linewidth=1.6)
-    ax.annotate(
-        "the data", (test.statistic, 1), (5, -4), ("data", "axes fraction"),
-        textcoords="offset points", va="top", fontsize=8.5, color=_WARM,
-    )  # fmt: skip
     combined = "whatever stands out most, in its standard deviations"
+    ax = _draw_histogram(ax, test.null, test.statistic, "the data")
     ax.set_xlabel(combined if test.judged_by == "combined" else "distance")
     ax.set_ylabel("permutations")
-    _quieten(ax)
     most = f", most by {test.strongest}" if test.strongest else ""
     _write_title(
         ax, "Do the two come from one source?", f"p = {test.p_value:.3g}{most}; {len(test.null):,} permutations"
     )
+    return ax
+
+
+def draw_distance(distance: Distance, ax: Axes | None = None) -> Axes:
+    """Draw a distance as a line beside what splits of the data give or, without a floor, what each projection gives."""
+    noise, by_projection = distance.noise, distance.per_projection
+    if noise is None and by_projection is None:
+        raise SotddError("this distance has no projections and no noise floor: there is nothing to draw beside it.")
+    around = np.asarray(by_projection) ** (1 / distance.p) if noise is None else noise.distances
+    ax = _draw_histogram(ax, around, distance.value, with_error(distance.value, distance.stderr))
+    ax.set_xlabel(f"distance, {say_unit(distance)}")
+    ax.set_ylabel("projections" if noise is None else "random splits of the two together")
+    said = "" if noise is None else f", by itself {'within' if noise.within else 'beyond'} noise"
+    _write_title(ax, "How far apart the two are", distance.how + said)
+    return ax
+
+
+def _draw_histogram(ax: Axes | None, values: NDArray[np.float64], mark: float, name: str) -> Axes:
+    """Draw numbers as a histogram, and one to compare with as a line with its name."""
+    ax = _take_axes(ax, 5.5, 3.8)
+    ax.hist(values, bins=min(60, max(10, len(values) // 10)), color=_ACCENT, edgecolor="white", linewidth=0.4)
+    ax.axvline(mark, color=_WARM, linewidth=1.6)
+    ax.annotate(
+        name, (mark, 1), (5, -4), ("data", "axes fraction"),
+        textcoords="offset points", va="top", fontsize=8.5, color=_WARM,
+    )  # fmt: skip
+    _quieten(ax)
     return ax
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, UnknownSetting, check_count, check_level, make_frame, picture
+from sotdd.basics.errors import Result, SotddError, UnknownSetting, check_count, check_level, make_frame, picture
 from sotdd.basics.remarks import Remark, Remarks, Verdict, join_remarks
 from sotdd.basics.resources import Progress, Stream, check_fits, generator, report_progress, serial_blas
 from sotdd.basics.text import align_rows, join_names, json_label, say_count
@@ -54,7 +54,7 @@ _CHUNK = 128
 
 
 @dataclass(frozen=True)
-class SourceGroup:
+class SourceGroup(Result):
     """Sources that noise cannot tell apart: the sum of their weights is known better than each.
 
     Attributes
@@ -71,7 +71,7 @@ class SourceGroup:
 
 
 @dataclass(frozen=True)
-class LeftOver:
+class LeftOver(Result):
     """What no mixture of the sources explains.
 
     Attributes
@@ -96,7 +96,7 @@ class LeftOver:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class Mixture(Result):
     """Which mixture of sources is most like a target.
 
     Attributes

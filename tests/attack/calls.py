@@ -136,8 +136,8 @@ class Wrong:
 
 
 CALLS = (
-    "sotdd.distance", "sotdd.pairwise", "sotdd.rank", "sotdd.test", "sotdd.explain", "sotdd.paper", "sotdd.flow",
-    "sotdd.report", "sotdd.open_dataset", "sotdd.LabelledData.of", "sotdd.sketch", "sotdd.sketch_stream",
+    "sotdd.distance", "sotdd.pairwise", "sotdd.rank", "sotdd.mix", "sotdd.test", "sotdd.explain", "sotdd.paper",
+    "sotdd.flow", "sotdd.report", "sotdd.open_dataset", "sotdd.LabelledData.of", "sotdd.sketch", "sotdd.sketch_stream",
     "sotdd.Projections.fit", "sotdd.Projections.from_arrays", "seen_through().draw", "sotdd.Scaler",
     "sotdd.Scaler.fit", "sotdd.projections.ClassQuantiles",
     "sotdd.projections.Convolution", "sotdd.projections.Hadamard", "sotdd.projections.Moments",

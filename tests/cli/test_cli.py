@@ -13,7 +13,7 @@ import pytest
 import sotdd
 from sotdd import demo
 
-COMMANDS = ["distance", "matrix", "rank", "explain", "test", "reference", "check", "sketch", "demo", "warm"]
+COMMANDS = ["distance", "matrix", "rank", "mix", "explain", "test", "reference", "check", "sketch", "demo", "warm"]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ fuzz = settings(
 )
 
 WORDS = [
-    "distance", "matrix", "rank", "explain", "test", "check", "sketch", "catalog", "add", "search", "list",
+    "distance", "matrix", "rank", "mix", "explain", "test", "check", "sketch", "catalog", "add", "search", "list",
     "remove", "demo", "a.npz", "b.npz", "odd.npz", "odd.csv", "odd.npy", "odd.parquet", "odd.sotdd",
     "a.sotdd", "folder", "kept", "missing.npz", "a.npz::", "a.npz::label=", "a.npz::features=X,label=y",
     "odd.csv::label=x",
@@ -36,7 +36,7 @@ lines = st.one_of(
     st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=5)), max_size=7),
     st.builds(
         lambda command, sources, rest: [command, *sources, "--n-projections", "3", *rest],
-        st.sampled_from(["distance", "matrix", "rank", "explain", "test", "check", "sketch"]),
+        st.sampled_from(["distance", "matrix", "rank", "mix", "explain", "test", "check", "sketch"]),
         st.lists(st.sampled_from(WORDS[15:31]), min_size=1, max_size=2),
         st.lists(st.sampled_from(WORDS[31:]), max_size=4),
     ),

@@ -1,6 +1,7 @@
 """`sotdd.mix`: weights beside a brute force, their errors, what is left over, and what may go in."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -347,3 +348,90 @@ def test_result(target, sources):
 def test_devices_agree(target, sources):
     found = [sotdd.mix(target, sources, n_projections=32, device=device) for device in ("cpu", "numpy")]
     assert found[0].weights == pytest.approx(found[1].weights, abs=1e-4)
+
+
+def test_picture_and_page(target, sources, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    found = sotdd.mix(target, sources, n_projections=64)
+    axes = found.plot()
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["low", "high", "far"]
+    page = sotdd.report(found, tmp_path / "page.html", title="<made> of")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page == tmp_path / "page.html"
+    assert "&lt;made&gt; of" in text
+    assert "within noise" in text
+    assert "not be the best to train on" in text
+
+
+# ------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def tables(tmp_path, rng, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, *parts):
+        ages = np.concatenate([rng.normal({"us": 40, "eu": 60}[kind], 8, n) for kind, n in parts])
+        kinds = np.repeat([kind for kind, _ in parts], [n for _, n in parts])
+        frame = pandas.DataFrame({"age": ages, "size": rng.normal(size=len(ages)), "region": kinds})
+        (frame if name == "reference" else frame.drop(columns="region")).to_csv(f"{name}.csv", index=False)
+
+    write("us", ("us", 300))
+    write("eu", ("eu", 300))
+    write("target", ("us", 210), ("eu", 90))
+    write("reference", ("us", 300), ("eu", 300))
+
+
+def run(*arguments):
+    from typer.testing import CliRunner
+
+    from sotdd.cli.app import app
+
+    done = CliRunner().invoke(app, ["mix", *arguments, "--n-projections", "64"])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_command(tables):
+    code, said, _ = run("target.csv", "us.csv", "eu.csv")
+    assert code == 0
+    assert "left over: within noise" in said
+    code, said, _ = run("target.csv", "us.csv", "eu.csv", "--json", "--report", "page.html")
+    told = json.loads(said)
+    assert [one["name"] for one in told["sources"]] == ["us.csv", "eu.csv"]
+    assert told["sources"][0]["weight"] == pytest.approx(0.7, abs=0.1)
+    assert told["report"] == "page.html"
+    assert "sotdd.mix(" in Path("page.html").read_text(encoding="utf-8")
+    code, said, _ = run("target.csv", "us.csv", "eu.csv", "--csv", "--quiet")
+    assert said.splitlines()[0] == "name,weight,stderr,low,high,n_points"
+    code, said, _ = run("target.csv", "reference.csv", "--label", "region", "--quiet")
+    assert code == 0
+    assert said.splitlines()[1].split()[0] == "us"
+
+
+def test_command_of_sketches(tables):
+    projections = sotdd.Projections.fit([f"{name}.csv" for name in ("target", "us", "eu")], n_projections=64)
+    for name in ("us", "eu"):
+        sotdd.sketch(f"{name}.csv", projections).save(f"{name}.sotdd")
+    from typer.testing import CliRunner
+
+    from sotdd.cli.app import app
+
+    done = CliRunner().invoke(app, ["mix", "target.csv", "us.sotdd", "eu.sotdd"])
+    assert done.exit_code == 0
+    assert "bound errors" in done.stdout + done.stderr
+    code, _, errors = run("target.csv", "us.sotdd", "eu.sotdd")
+    assert code == 2
+    assert "cannot be chosen" in errors
+
+
+@pytest.mark.parametrize(
+    ("sources", "line"),
+    [(["us.csv"], "only one source"), (["us.csv", "no.csv"], "no.csv"), (["us.csv", "few.csv"], "few")],
+)
+def test_command_refuses_in_one_line(tables, sources, line):
+    Path("few.csv").write_text("age,size\n1,2\n3,4\n", encoding="utf-8")
+    code, said, errors = run("target.csv", *sources)
+    assert (code, said) == (2, "")
+    assert line in errors
+    assert errors.count("\n") == 1

@@ -71,6 +71,7 @@ def _options(
 app.command("distance", epilog=compare.DISTANCE_EXAMPLES, rich_help_panel=_COMPARE)(compare.distance_command)
 app.command("matrix", epilog=compare.MATRIX_EXAMPLES, rich_help_panel=_COMPARE)(compare.matrix_command)
 app.command("rank", epilog=compare.RANK_EXAMPLES, rich_help_panel=_COMPARE)(compare.rank_command)
+app.command("mix", epilog=compare.MIX_EXAMPLES, rich_help_panel=_COMPARE)(compare.mix_command)
 app.command("explain", epilog=compare.EXPLAIN_EXAMPLES, rich_help_panel=_COMPARE)(compare.explain_command)
 app.command("test", epilog=compare.TEST_EXAMPLES, rich_help_panel=_DECIDE)(compare.test_command)
 app.command("reference", epilog=check.REFERENCE_EXAMPLES, rich_help_panel=_DECIDE)(check.reference_command)

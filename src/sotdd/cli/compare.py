@@ -12,7 +12,7 @@ import typer
 import sotdd
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Verdict
-from sotdd.basics.text import show, with_error
+from sotdd.basics.text import say_count, show, with_error
 from sotdd.cli import options as o
 from sotdd.cli.options import Opened, open_data, open_source, say_sizes
 from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work
@@ -38,6 +38,11 @@ RANK_EXAMPLES = o.examples(
     "sotdd rank mine.npz data/*.npz",
     "sotdd rank mine.csv::label=kind a.parquet b.parquet --noise-floor",
     "sotdd rank mine.sotdd catalog/*.sotdd --json",
+)
+MIX_EXAMPLES = o.examples(
+    "sotdd mix target.csv us.sotdd eu.csv asia.parquet",
+    "sotdd mix batch.csv reference.csv --label kind",
+    "sotdd mix web.npz sources/*.npz --report mixture.html",
 )
 EXPLAIN_EXAMPLES = o.examples(
     "sotdd explain train.parquet test.parquet",
@@ -120,6 +125,42 @@ def rank_command(
     datasets = [open_source(source, asked) for source in (target, *candidates)]
     order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
+
+
+@o.takes(
+    "reading", "n_projections", "scale", "seed", "device", "max_points", "page", "csv", n_projections=500,
+    max_points=20_000,
+)  # fmt: skip
+def mix_command(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE ...", help="Two sources or more, or one with labels: its classes."),
+    ],
+    asked: o.Request,
+) -> None:
+    """Say how much of each source is in a dataset, with errors, and what none of them explains."""
+    found = sotdd.mix(target, sources, progress=asked.bar, **asked.reading, **asked.settings)
+    if asked.report is not None:
+        from sotdd.reports.report import report_mixture
+
+        texts = [asked.write_source(source) for source in (target, *sources)]
+        report_mixture(found, asked.report, asked.title, (texts[0], texts[1:], asked.settings))
+
+    def write() -> None:
+        say_note(f"{show(target)}: {say_count(found.n_points[0], 'point')}", asked.quiet)
+        print_table(make_table(found.rows))
+        say("\n".join(found.sentences))
+
+    numbers = found.to_dict()
+    asked.print(
+        numbers,
+        write,
+        rows=numbers["sources"],
+        remarks=found.remarks,
+        legend=f"{say_count(found.n_projections, 'projection')}; by features alone; the mixture most like the target "
+        "need not be the best to train on",
+    )
 
 
 @o.takes(*_DATA, "page", "csv", "label_names")

@@ -18,11 +18,12 @@ from sotdd.compute.distance import Distance
 from sotdd.compute.matrix import DistanceMatrix, Ranking
 from sotdd.measure.changes import Changes, TwoSampleTest
 from sotdd.measure.explanation import Explanation
+from sotdd.measure.mix import Mixture
 from sotdd.reports.datasets import Groups, ScalingMap, say_unit
 
 __all__ = [
     "draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix",
-    "draw_ranking", "draw_test",
+    "draw_mixture", "draw_ranking", "draw_test",
 ]  # fmt: skip
 
 _INK = "#1d2733"
@@ -181,6 +182,19 @@ def draw_ranking(ranking: Ranking, ax: Axes | None = None) -> Axes:
         f"Nearest to {_shorten(ranking.target)}",
         f"= not significantly different; pale: within noise; lines: standard errors{more}",
     )
+    return ax
+
+
+def draw_mixture(mixture: Mixture, ax: Axes | None = None) -> Axes:
+    """Draw weights as bars, the largest on top; those whose interval begins at 0 are pale."""
+    low = mixture.interval()[:, 0]
+    bars = [
+        (_shorten(mixture.names[i]), mixture.weights[i], mixture.stderr[i], bool(low[i] <= 0)) for i in mixture.order
+    ]
+    ax = _draw_bars(ax, bars[:_MOST_NAMES], "weight")
+    ax.set_xlim(0, 1)
+    ax.xaxis.set_major_formatter(lambda value, _place: f"{value:.0%}")
+    _write_title(ax, f"What {_shorten(mixture.target)} is made of", f"{mixture.left_over}; lines: standard errors")
     return ax
 
 

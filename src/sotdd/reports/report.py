@@ -22,6 +22,7 @@ from sotdd.measure.changes import TwoSampleTest
 from sotdd.measure.classes import are_too_many
 from sotdd.measure.explain import explain
 from sotdd.measure.explanation import Explanation
+from sotdd.measure.mix import Mixture
 from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
 from sotdd.reports.page import refuse_page, shorten_names, write_page
 
@@ -30,7 +31,7 @@ _NUMBERS = ("within_noise", "test", "features", "labels", "classes", "renamed")
 
 
 def report(
-    result: DistanceMatrix | TwoSampleTest | Explanation,
+    result: DistanceMatrix | TwoSampleTest | Explanation | Mixture,
     path: str | os.PathLike[str],
     *,
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
@@ -47,7 +48,7 @@ def report(
     Parameters
     ----------
     result
-        What `pairwise`, `test` or `explain` returned.
+        What `pairwise`, `test`, `explain` or `mix` returned.
     path
         Where to write it; an existing file is replaced once the new one is complete.
     datasets
@@ -76,9 +77,11 @@ def report(
     """
     if isinstance(result, (TwoSampleTest, Explanation)):
         return report_pair(result, path, datasets, title)
+    if isinstance(result, Mixture):
+        return report_mixture(result, path, title)
     if not isinstance(result, DistanceMatrix):
         raise SotddError(
-            f"is {describe(result)}: expected what sotdd.pairwise, sotdd.test or sotdd.explain returned.",
+            f"is {describe(result)}: expected what sotdd.pairwise, sotdd.test, sotdd.explain or sotdd.mix returned.",
             setting="result",
         )
     refuse_page(path)  # before classes are compared, which may take long
@@ -113,6 +116,19 @@ def report_pair(
     numbers |= _collect_numbers(result)
     why = replace(result, names=(names[0], names[1]))
     return write_page(path, "explanation.html", "good" if why.within_noise else "plain", why=why, data=numbers, **shown)
+
+
+def report_mixture(
+    mixture: Mixture,
+    path: str | os.PathLike[str],
+    title: str | None = None,
+    asked: tuple[str, Sequence[str], Mapping[str, Any]] | None = None,
+) -> Path | str:
+    """Write the page of a mixture; ``asked`` are its target, its sources and the settings, if they are known."""
+    target, *names = shorten_names([mixture.target, *mixture.names])
+    tone = mixture.left_over.verdict.tone
+    shown = {"title": title, "target": target, "names": names, "asked": asked, "data": mixture.to_dict()}
+    return write_page(path, "mixture.html", tone, mixture=mixture, **shown)
 
 
 def _collect_numbers(why: Explanation) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from .gradients.flow import flow as flow
 from .inputs.data import LabelledData as LabelledData
 from .inputs.opening import open_dataset as open_dataset
 from .measure.comparison import test as test
+from .measure.copies import copies as copies
 from .measure.distance import distance as distance
 from .measure.distance import paper as paper
 from .measure.explain import explain as explain

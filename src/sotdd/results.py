@@ -4,6 +4,7 @@ from sotdd.compute.distance import Distance, NoiseFloor
 from sotdd.compute.matrix import DistanceMatrix, Ranked, Ranking
 from sotdd.gradients.flow import Flow
 from sotdd.measure.changes import Aspect, Changes, ClassChange, ColumnChange, CorrelationChange, TwoSampleTest
+from sotdd.measure.copies import Copies
 from sotdd.measure.explanation import Explanation
 from sotdd.measure.mix import LeftOver, Mixture, SourceGroup
 
@@ -12,6 +13,7 @@ __all__ = [
     "Changes",
     "ClassChange",
     "ColumnChange",
+    "Copies",
     "CorrelationChange",
     "Distance",
     "DistanceMatrix",

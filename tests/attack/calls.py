@@ -136,7 +136,8 @@ class Wrong:
 
 
 CALLS = (
-    "sotdd.distance", "sotdd.pairwise", "sotdd.rank", "sotdd.mix", "sotdd.test", "sotdd.explain", "sotdd.paper",
+    "sotdd.distance", "sotdd.pairwise", "sotdd.rank", "sotdd.mix", "sotdd.test", "sotdd.explain", "sotdd.copies",
+    "sotdd.paper",
     "sotdd.flow", "sotdd.report", "sotdd.open_dataset", "sotdd.LabelledData.of", "sotdd.sketch", "sotdd.sketch_stream",
     "sotdd.Projections.fit", "sotdd.Projections.from_arrays", "seen_through().draw", "sotdd.Scaler",
     "sotdd.Scaler.fit", "sotdd.projections.ClassQuantiles",
@@ -194,7 +195,8 @@ PATHS = ("'out'", "Path('out')", "'missing/out'", "'folder'", "'/'", "'x' * 5000
 MATRICES = ("points(4, 3)", "ones((4, 2))", "[[1, 2], [3]]", "zeros((0, 2))", "points(4) * nan", "[['a']]", "ones(4)")
 # By `call.argument`, else by the argument alone; an optional argument that is in neither is given what is ODD.
 POOLS = {
-    **dict.fromkeys(("a", "b", "source", "target", "data", "batch"), DATA),
+    **dict.fromkeys(("a", "b", "source", "target", "data", "batch", "synthetic", "train"), DATA),
+    "holdout": ("None", *DATA),
     **dict.fromkeys(("datasets", "candidates"), SEVERAL),
     **dict.fromkeys(("n_projections", "n_moments", "n_quantiles", "max_points", "n_permutations", "steps",
                      "max_projections", "k", "dim", "ambient", "levels",

@@ -13,7 +13,9 @@ import pytest
 import sotdd
 from sotdd import demo
 
-COMMANDS = ["distance", "matrix", "rank", "mix", "explain", "test", "reference", "check", "sketch", "demo", "warm"]
+COMMANDS = [
+    "distance", "matrix", "rank", "mix", "explain", "test", "copies", "reference", "check", "sketch", "demo", "warm",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +249,8 @@ def test_every_help_has_examples_that_can_be_parsed(run, tmp_path, monkeypatch):
         code, said, _ = run(command, "--help")
         assert code == 0
         assert "--json" in said
-        for group in (("--label ", "--features", "--one-hot", "--missing"), ("--n-projections", "--scale", "--seed")):
+        drawing = ("--n-projections", "--label-law", *(("--scale", "--seed") if command != "copies" else ()))
+        for group in (("--label ", "--features", "--one-hot", "--missing"), drawing):
             assert len({option in said for option in group}) == 1  # all of them, or none
         examples = said.split("Examples")[1]
         lines = [line.split(" > ")[0].split() for line in map(str.strip, examples.splitlines()) if line]

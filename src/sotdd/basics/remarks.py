@@ -17,7 +17,7 @@ Tone: TypeAlias = Literal["good", "bad", "unsure"]
 
 
 class Verdict(StrEnum):
-    """Passed, drift, or undecided; the value is the word of files.
+    """Passed, drift, copied, or undecided; the value is the word of files.
 
     Examples
     --------
@@ -29,6 +29,7 @@ class Verdict(StrEnum):
 
     PASSED = "passed"
     DRIFT = "drift"
+    COPIED = "copied"
     UNDECIDED = "undecided"
 
     @property
@@ -39,12 +40,12 @@ class Verdict(StrEnum):
     @property
     def tone(self) -> Tone:
         """How pages colour it."""
-        return _TONES[self]
+        return _TONES.get(self, "bad")
 
     @property
     def label(self) -> str:
         """The word at the start of a line on the terminal."""
-        return "FAILED" if self is Verdict.DRIFT else self.value
+        return "FAILED" if self.exit_code == 1 else self.value
 
     @property
     def colour(self) -> str:
@@ -68,8 +69,8 @@ class Verdict(StrEnum):
         return cls.DRIFT if cls.DRIFT in found else cls.PASSED if found == {cls.PASSED} else cls.UNDECIDED
 
 
-_EXIT_CODES = {Verdict.PASSED: 0, Verdict.DRIFT: 1, Verdict.UNDECIDED: 2}
-_TONES: dict[Verdict, Tone] = {Verdict.PASSED: "good", Verdict.DRIFT: "bad", Verdict.UNDECIDED: "unsure"}
+_EXIT_CODES = {Verdict.PASSED: 0, Verdict.DRIFT: 1, Verdict.COPIED: 1, Verdict.UNDECIDED: 2}
+_TONES: dict[Verdict, Tone] = {Verdict.PASSED: "good", Verdict.UNDECIDED: "unsure"}
 
 
 # How a reader writes a setting: a function of its name, alone or with a value.
@@ -277,6 +278,10 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "rows of reference": lambda naming, found, rows: (
         f"{found:,} of {say_count(rows, 'row')} stand in the reference too, equal in every column"
     ),
+    "no holdout": lambda naming: (
+        f"only exact copies were looked for: to find others, give a {naming('holdout')} that the generator never saw"
+    ),
+    "few rows": lambda naming, rows: f"only {say_count(rows, 'row')}: too few to judge",
     # How features were scaled.
     "one feature": lambda naming, feature, share, better: (
         f"{feature} carries {_percent(share)} of the spread: {naming('scale', better)} weighs them more alike"

@@ -74,6 +74,7 @@ app.command("rank", epilog=compare.RANK_EXAMPLES, rich_help_panel=_COMPARE)(comp
 app.command("mix", epilog=compare.MIX_EXAMPLES, rich_help_panel=_COMPARE)(compare.mix_command)
 app.command("explain", epilog=compare.EXPLAIN_EXAMPLES, rich_help_panel=_COMPARE)(compare.explain_command)
 app.command("test", epilog=compare.TEST_EXAMPLES, rich_help_panel=_DECIDE)(compare.test_command)
+app.command("copies", epilog=compare.COPIES_EXAMPLES, rich_help_panel=_DECIDE)(compare.copies_command)
 app.command("reference", epilog=check.REFERENCE_EXAMPLES, rich_help_panel=_DECIDE)(check.reference_command)
 app.command("check", epilog=check.CHECK_EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
 app.command("monitor", epilog=check.MONITOR_EXAMPLES, rich_help_panel=_DECIDE)(check.monitor_command)

@@ -1,4 +1,4 @@
-"""The commands that compare: ``sotdd distance``, ``matrix``, ``rank``, ``explain``, ``test`` and ``demo``."""
+"""The commands that compare: ``sotdd distance``, ``matrix``, ``rank``, ``explain``, ``test``, ``copies``, ``demo``."""
 
 from __future__ import annotations
 
@@ -55,6 +55,10 @@ TEST_EXAMPLES = o.examples(
     "sotdd test monday.csv tuesday.csv --label kind --max-points 5000",
     "sotdd test a.npz b.npz --n-permutations 9999 --json",
     "sotdd test train.csv test.csv --label kind --report test.html",
+)
+COPIES_EXAMPLES = o.examples(
+    "sotdd copies synthetic.csv train.csv holdout.csv",
+    "sotdd copies synthetic.parquet train.parquet --csv > exact.csv",
 )
 DEMO_EXAMPLES = o.examples("sotdd demo", "sotdd demo --report demo.html", "sotdd demo --n-projections 5000 --json")
 
@@ -199,6 +203,39 @@ def test_command(a: o.A, b: o.B, asked: o.Request) -> None:
     verdict = "no difference was found" if result.verdict is Verdict.PASSED else "they differ"
     numbers = {"a": a, "b": b, **result.to_dict()}
     _print_pair(result, numbers, datasets, asked, f"{verdict}, at a level of 5 %", result.changes)
+
+
+@o.takes("reading", "scale", "seed", "n_permutations", "max_points", "csv", max_points=50_000)
+def copies_command(
+    synthetic: Annotated[str, typer.Argument(metavar="SYNTHETIC", help=o.SOURCE_HELP)],
+    train: Annotated[str, typer.Argument(metavar="TRAIN", help="The data that its generator was trained on.")],
+    asked: o.Request,
+    holdout: Annotated[
+        str | None, typer.Argument(metavar="[HOLDOUT]", help="Data of the same source that it has never seen.")
+    ] = None,
+) -> None:
+    """Say whether synthetic data copy rows of the data that their generator was trained on.
+
+    Exact copies are counted beside the number that chance gives. With a holdout, rows with
+    small changes are found too: those of an honest generator are as often nearer to the
+    holdout as to the training data.
+
+    Exit code 0: no copies beyond chance. 1: copies. 2: too few rows to decide, or input
+    that cannot be used.
+    """
+    sources = [source for source in (synthetic, train, holdout) if source is not None]
+    datasets = [open_data(source, asked, "to compare rows of") for source in sources]
+    with show_work("Looking for copies …", asked.quiet):
+        found = sotdd.copies(*datasets, **asked.settings)
+
+    def write() -> None:
+        say_note("\n".join(f"{show(data.name)}: {say_sizes(data)}" for data in datasets), asked.quiet)
+        say(repr(replace(found, remarks=())), found.verdict.colour)
+
+    named = dict(zip(("synthetic", "train", "holdout"), sources, strict=False))
+    asked.print({**named, **found.to_dict()}, write, rows=found.list_rows(), remarks=found.remarks)
+    if found.verdict.exit_code:
+        raise typer.Exit(found.verdict.exit_code)
 
 
 @o.takes("drawing", "page")

@@ -27,7 +27,7 @@ _MATTER = (
     "no labels", "many classes", "columns left out", "columns not in reference", "new values", "unknown classes",
     "rows dropped", "labels missing", "rows repeat", "neighbours alike", "few groups", "values filled", "far from zero",
     "rounding", "uncontrolled", "rough errors", "coarse sketch", "not converged",
-    "labels in sketches", "errors at most",
+    "labels in sketches", "errors at most", "too alike", "no holdout", "few rows",
 )  # fmt: skip
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.schema import KINDS, Feature, LeftOut, remark_retyped
-from sotdd.measure.columns import Column
+from sotdd.measure.columns import Column, number_rows
+from sotdd.measure.relations import add_doubt, count_common, tail_of_count
 
 # The largest probability of one of these findings where nothing changed.
 _CHANCE = 0.001
@@ -23,9 +23,6 @@ _CHANCE = 0.001
 _FEWEST = 10
 # Dates moved if more than this share of their range is outside of that of the reference.
 _OUTSIDE = 0.5
-
-# What stands for a gap in a row.
-_GAP = np.uint32(2**32 - 1)
 
 
 def compare_schema(reference: LabelledData, batch: LabelledData, columns: Sequence[Column]) -> Remarks:
@@ -131,33 +128,20 @@ def _compare_rows(columns: Sequence[Column], *, with_groups: bool) -> Iterator[R
     """
     if not columns:
         return
-    bits = np.empty((len(columns[0].known), len(columns)), np.uint32)  # equal rows have equal bytes
-    for place, column in enumerate(columns):
-        with np.errstate(over="ignore"):
-            numbers = column.values.astype(np.float32) + 0  # there is no minus zero
-        bits[:, place] = np.where(column.known, numbers.view(np.uint32), _GAP)
-    _, codes = np.unique(bits.view(f"V{4 * len(columns)}")[:, 0], return_inverse=True)
-    before, now = (np.bincount(side, minlength=codes.max() + 1) for side in columns[0].split(codes))
+    codes = number_rows(columns)
+    first, second = columns[0].split(codes)
+    before, now = (np.bincount(side, minlength=codes.max() + 1) for side in (first, second))
     n, m = int(before.sum()), int(now.sum())
     size, repeats = min(n, m), n - int(np.count_nonzero(before))
-    expected = _count_repeats(before, size) + _add_doubt(repeats) * size / n
-    if not with_groups and _are_more(_count_repeats(now, size), size, expected / size):
+    expected = _count_repeats(before, size) + add_doubt(repeats) * size / n
+    more = tail_of_count(_count_repeats(now, size), size, expected / size)
+    if not with_groups and more <= _CHANCE:
         yield Remark("more rows repeat", repeated=m - int(np.count_nonzero(now)), rows=m, before=repeats, before_rows=n)
-    found, alike = int(now[before > 0].sum()), int(before[before > 1].sum())
-    if _are_more(found, m, (alike + _add_doubt(alike)) / n):
+    found, _, p_value = count_common(first, second)
+    if p_value <= _CHANCE:
         yield Remark("rows of reference", found=found, rows=m)
 
 
 def _count_repeats(counts: NDArray[np.int64], size: int) -> float:
     """How many of this many rows are equal to an earlier one on average, where these are chosen of all rows."""
     return float(size - np.sum(1 - (1 - size / counts.sum()) ** counts))
-
-
-def _add_doubt(count: int) -> float:
-    """How much larger a count may be in truth: three standard deviations of a count of pairs, or three for none."""
-    return 3 * float(np.sqrt(2 * count)) + 3
-
-
-def _are_more(found: float, of: int, share: float) -> bool:
-    """Whether so many rows are more than chance makes of this share of them; a single one never is."""
-    return found >= 2 and bool(bdtrc(int(found) - 1, of, min(share, 1.0)) <= _CHANCE)

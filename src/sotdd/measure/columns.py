@@ -8,7 +8,7 @@ none of it, which is what makes the test exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -38,6 +38,10 @@ _RARE = 0.25
 
 # Columns are not tested one by one in tables of more values than this.
 MOST_VALUES = 1 << 25
+
+# What stands for a gap in a row, and the numbers by which rows are hashed.
+_GAP = np.uint32(2**32 - 1)
+_FACTOR, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 
 # Colours of an image, at most.
 MOST_COLOURS = 4
@@ -209,13 +213,13 @@ def rank_columns(table: NDArray[Any], *, is_normal: bool = True) -> Floats:
 # ------------------------------------------------------------------ the columns of two datasets
 
 
-def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
-    """Every column of two datasets that share their features, labels last; None where there are too many values.
+def pool_columns(pair: Sequence[LabelledData], most: int | None = MOST_VALUES) -> list[Column] | None:
+    """Every column of datasets that share their features, labels last; None where there are too many values.
 
-    Categories have the values of both, and gaps are gaps again.
+    Categories have the values of all of them, and gaps are gaps again.
     """
     n_first, n_rows = pair[0].n_points, sum(data.n_points for data in pair)
-    if n_rows * pair[0].n_features > MOST_VALUES:
+    if most is not None and n_rows * pair[0].n_features > most:
         return None
     table = np.concatenate([data.rows(block) for data in pair for block in data.blocks()])
     names = next((data.columns for data in pair if data.columns is not None), None)
@@ -241,6 +245,26 @@ def pool_columns(pair: Sequence[LabelledData]) -> list[Column] | None:
         codes = [np.array([places[str(json_label(one))] for one in data.classes])[data.codes] for data in pair]
         columns.append(Column(name_label(pair)[0], "label", n_first, np.concatenate(codes), classes))
     return columns
+
+
+def number_rows(columns: Sequence[Column]) -> Codes:
+    """(N,) numbers of rows that are the same for rows that are equal in all columns, as far as float32 tells."""
+    bits = (np.where(one.known, _view_bits(one.values), _GAP) for one in columns)
+    return np.unique(hash_columns(bits), return_inverse=True)[1]
+
+
+def _view_bits(values: NDArray[Any]) -> NDArray[np.uint32]:
+    with np.errstate(over="ignore"):
+        return (values.astype(np.float32) + 0).view(np.uint32)  # there is no minus zero
+
+
+def hash_columns(columns: Iterable[NDArray[np.uint32]]) -> NDArray[np.uint64]:
+    """(N,) a hash of every row of some columns (N,): of a million rows, two that differ hardly ever have the same."""
+    found = np.zeros(1, np.uint64)
+    for column in columns:
+        found = (found ^ column) * _FACTOR + _SHIFT
+        found ^= found >> np.uint64(29)
+    return found
 
 
 def name_label(pair: Sequence[LabelledData]) -> tuple[str, bool]:

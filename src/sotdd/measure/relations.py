@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import bdtrc, ndtri
 
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.resampling import Each, Indices
@@ -265,3 +265,25 @@ def _remark_on_neighbours(table: NDArray[Any], columns: NDArray[np.int64], data:
     place = int(columns[most])
     name = f"feature {place}" if data.columns is None else data.columns[place]
     return (Remark("neighbours alike", column=name, correlation=float(correlations[most])),)
+
+
+def count_common(before: Codes, now: Codes) -> tuple[int, float, float]:
+    """How many of the rows ``now`` equal a row of those ``before``, by chance, and how likely that many are.
+
+    By chance as many do as rows before repeat each other: that says how often a further row of their source would. Its
+    own error makes the probability a bound.
+    """
+    counts = np.bincount(before, minlength=int(now.max()) + 1)
+    found, repeated = int(np.count_nonzero(counts[now])), int(counts[counts > 1].sum())
+    share = (repeated + add_doubt(repeated)) / len(before)
+    return found, len(now) * repeated / len(before), tail_of_count(found, len(now), share)
+
+
+def add_doubt(count: int) -> float:
+    """How much larger a count may be in truth: three standard deviations of a count of pairs, or three for none."""
+    return 3 * math.sqrt(2 * count) + 3
+
+
+def tail_of_count(found: float, of: int, share: float) -> float:
+    """How likely so many rows are, or more, where each is with this probability; a single one is no finding."""
+    return float(bdtrc(int(found) - 1, of, min(share, 1.0))) if found >= 2 else 1.0

@@ -149,6 +149,27 @@ def test_a_report_on_a_phone_dark_and_without_scripts(opened, report):
         assert page.evaluate(CONTRAST, selector) >= 4.5, selector
 
 
+def test_a_page_of_many_datasets_fits_and_its_names_do_not_meet(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    for count, fits in ((16, True), (24, True), (30, False)):
+        near = {
+            f"2026/region-{i:02d}/customers_{i:02d}.csv": rng.normal(i / 9, 1, size=(30, 2)) for i in range(1, count)
+        }
+        matrix = sotdd.pairwise({**near, "outlier.csv": rng.normal(90, 1, size=(30, 2))}, n_projections=16)
+        path = sotdd.report(matrix, tmp_path / f"{count}.html")
+        page = opened(path, 1200)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+        region = page.locator(".scroll:has(.heat)").first
+        assert region.evaluate("one => one.scrollWidth <= one.clientWidth") is fits
+        for width in (1200, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            boxes = [name.bounding_box() for name in page.locator(".map .names span").all()]
+            for i, one in enumerate(boxes):
+                for other in boxes[:i]:
+                    beside = one["x"] >= other["x"] + other["width"] or other["x"] >= one["x"] + one["width"]
+                    assert beside or abs(one["y"] - other["y"]) >= 0.9 * one["height"], (width, count)
+
+
 # --------------------------------------------------------------------------- pages that begin with a verdict
 
 

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
 import sotdd
-from sotdd.reports.datasets import Groups, ScalingMap
+from sotdd.reports.datasets import Groups, ScalingMap, limit_colours
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +60,21 @@ def test_the_stress_is_the_stress_and_no_worse_than_scikit_learn(rng):
     assert made.stress == pytest.approx(np.sqrt(np.sum(gap**2) / np.sum(values**2)))
     _, theirs = smacof(values, n_components=2, n_init=8, random_state=0, normalized_stress=False)
     assert np.sum(gap**2) / 2 <= 1.02 * theirs
+
+
+def test_names_on_a_map_do_not_meet_and_an_outlier_does_not_take_the_colours(rng):
+    points = rng.normal(size=(24, 2)) / 100
+    points[0] += 50
+    values = squareform(pdist(points))
+    places = ScalingMap.of(values).place()
+    for side in (True, False):
+        heights = sorted(height for _, _, to_the_left, height in places if to_the_left is side)
+        assert len(heights) == 12
+        assert np.diff(heights).min() > 100 / 12 - 1e-6
+        assert heights[0] > 0
+        assert heights[-1] < 100
+    assert limit_colours(values) < 0.1 < values.max()
+    assert limit_colours(values[1:, 1:]) == pytest.approx(values[1:, 1:].max(), rel=0.5)
 
 
 def test_a_heat_map_shows_the_values_in_order(matrix):

@@ -99,6 +99,17 @@ def test_progress_is_by_pair_and_the_page_is_always_the_same(matrix, datasets, t
     assert without_date[0] == without_date[1]
 
 
+def test_of_many_pairs_the_nearest_and_the_farthest_are_explained(rng, tmp_path):
+    sets = {name: (rng.normal(shift, 1, size=(40, 3)), rng.integers(2, size=40)) for shift, name in enumerate("abcd")}
+    matrix, told = sotdd.pairwise(sets, n_projections=64), []
+    path = sotdd.report(matrix, tmp_path / "r.html", datasets=sets, progress=lambda *done: told.append(done))
+    page, data = read(path)
+    order = sorted(matrix.distances, key=lambda pair: matrix.distances[pair].value)
+    assert set(data["explanations"]) == {f"{i},{j}" for i, j in (*order[:2], *order[-2:])}
+    assert told[-1] == (4, 4)
+    assert sum("sotdd.explain says the same" in text for text in page.texts) == 2
+
+
 def test_bad_input(matrix, datasets, tmp_path):
     path = tmp_path / "r.html"
     for settings, said in [

@@ -95,7 +95,7 @@ def matrix_command(
     asked: o.Request,
     classes: Annotated[
         bool,
-        typer.Option(help="On the page, also compare every pair class by class, which takes several times as long."),
+        typer.Option(help="On the page, also explain the nearest and farthest pairs, class by class."),
     ] = True,
 ) -> None:
     """Measure the distance between every two of several datasets, projecting each only once."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import check_count, check_level, check_seed, make_frame
+from sotdd.basics.errors import Result, check_count, check_level, check_seed, make_frame
 from sotdd.basics.remarks import Remark, Remarks, Verdict
 from sotdd.basics.resources import Workers
 from sotdd.basics.text import json_number, say_count
@@ -48,7 +48,7 @@ _MOST_WRITTEN = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Copies:
+class Copies(Result):
     """Whether synthetic data copy the rows they were trained on.
 
     Attributes

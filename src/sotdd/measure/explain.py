@@ -48,6 +48,7 @@ def explain(
     projections: Given | None = None,
     estimator: Estimator = "controlled",
     label_names: NamesInDistance = "auto",
+    n_permutations: int = 999,
     device: str = "auto",
     progress: Progress = None,
     **drawing: Unpack[CallSettings],
@@ -68,6 +69,8 @@ def explain(
         as it does in the distance; they have no controls.
     label_names
         As in `distance`. With "match" classes carry their names wherever they are compared here.
+    n_permutations
+        How many permutations its test takes, at most, as in `test`.
     device
         Where the work is done, as in `distance`.
     progress
@@ -108,7 +111,7 @@ def explain(
         first, second, third = (_report_stage(report, number) for number in range(_STAGES))
         seed, drawn = split_seed(settings, projections)
         drawn.pop("n_projections", None)  # of the distance
-        how = Permuting(order, label_names="match" if label_names == "match" else "ignore")
+        how = Permuting(order, n_permutations, label_names="match" if label_names == "match" else "ignore")
         few = None if projections is None else check_projections(projections)
         if few is not None and few.seed is not None and few.n_projections > TEST_SETTINGS.n_projections:
             few = few.from_block(0, TEST_SETTINGS.n_projections)  # of which permutations need no more

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +22,10 @@ _UNITS = {
     "features": "in units of each feature's spread",
     "arcsinh": "in units of each feature's spread, tails by their logarithm",
 }
+
+
+# Distances of more than this many times the median have the same colour.
+_TIMES_MEDIAN = 2.5
 
 
 def say_unit(distance: Distance) -> str:
@@ -85,6 +89,21 @@ def compare_shares(one: DatasetSummary, other: DatasetSummary) -> list[tuple[str
     return sorted(shares, key=lambda line: -abs(line[1] - line[2]))
 
 
+def limit_colours(values: NDArray[np.float64]) -> float:
+    """Where a scale of colours ends: at the largest distance or, so that no outlier takes it, at few times the median.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> limit_colours(np.array([1.0, 2.0, 3.0, np.nan])), limit_colours(np.array([1.0, 2.0, 3.0, 90.0]))
+    (3.0, 5.0)
+    """
+    known = np.sort(values[np.isfinite(values)])
+    if not len(known):
+        return 1.0
+    return min(float(known[-1]), _TIMES_MEDIAN * float(known[(len(known) - 1) // 2])) or float(known[-1]) or 1.0
+
+
 class Groups(NamedTuple):
     """Datasets joined into groups by the average distance between their members.
 
@@ -143,13 +162,22 @@ class ScalingMap:
         points = smacof(values, classical_scaling(values, 2))
         return cls(_rotate(points), float(np.sqrt(raw_stress(values, points) / np.sum(values**2))))
 
-    def place(self) -> tuple[list[tuple[float, float]], float]:
-        """The points in per cent of a box with room for names, from left and bottom; and its width over its height."""
+    def place(self) -> list[tuple[float, float, bool, float]]:
+        """The points in per cent of a square, from left and bottom; and of their names the side, and how high they are.
+
+        Names stand in two columns, those of the left half of the points on the left, and are pushed apart so that none
+        covers another, however near the points are.
+        """
         least, most = self.points.min(axis=0), self.points.max(axis=0)
-        extent = most - least + 0.4 * float((most - least).max())
-        extent = np.maximum(extent, 0.4 * float(extent.max())) if extent.any() else np.ones(2)
-        share = 0.5 + (self.points - (least + most) / 2) / extent
-        return [(100 * x, 100 * y) for x, y in share.tolist()], float(extent[0] / extent[1])
+        share = 0.5 + 0.92 * (self.points - (least + most) / 2) / (float((most - least).max()) or 1.0)
+        count, found = len(share), {}
+        by_place = np.lexsort((share[:, 1], share[:, 0]))
+        for to_the_left, side in ((True, by_place[: count // 2]), (False, by_place[count // 2 :])):
+            names = sorted(side.tolist(), key=lambda place: share[place, 1])
+            heights = _push_apart([share[place, 1] for place in names], 1.0 / max(1, (count + 1) // 2))
+            for place, height in zip(names, heights, strict=True):
+                found[place] = 100 * share[place, 0], 100 * share[place, 1], to_the_left, 100 * height
+        return [found[place] for place in range(count)]
 
     @property
     def faithfulness(self) -> str:
@@ -158,6 +186,15 @@ class ScalingMap:
             if self.stress <= limit:
                 return word
         return "poor, so trust the matrix rather than the map"
+
+
+def _push_apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights in ascending order, each at least a gap above the one before, from half a gap to one less half a gap."""
+    lows, found = [gap * (0.5 + place) for place in range(len(heights))], list[float]()
+    for place, height in enumerate(heights):
+        highest = 1 - gap * (len(heights) - place - 0.5)
+        found.append(min(highest, max(height, lows[place], found[-1] + gap if found else 0.0)))
+    return found
 
 
 def _rotate(points: NDArray[np.float64]) -> NDArray[np.float64]:

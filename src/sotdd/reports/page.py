@@ -32,7 +32,7 @@ from sotdd.measure.explanation import (
 )
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.reports.datasets import compare_shares, say_unit
+from sotdd.reports.datasets import compare_shares, limit_colours, say_unit
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -110,7 +110,8 @@ def _environment() -> Environment:
     made.filters |= {"show": show, "sentence": _write_sentence, "span": _write_range, "python": write_python}
     functions: tuple[Callable[..., object], ...] = (
         say_count, say_parts, say_changes, say_lost_classes, say_share, say_chance, say_unit, with_error, join_names,
-        list_cells, gather_remarks, compare_shares, pool_pixels, choose_classes, round_up, say_recipe, say_scaling,
+        list_cells, gather_remarks, find_top, compare_shares, pool_pixels, choose_classes, round_up, say_recipe,
+        say_scaling,
     )  # fmt: skip
     made.globals |= {"version": __version__, **{one.__name__: one for one in functions}}
     return made
@@ -165,6 +166,11 @@ def choose_classes(
     matched = why.counterparts
     framed = [(i, columns.index(matched[row])) for i, row in enumerate(rows) if matched.get(row) in columns]
     return labels[0], labels[1], why.by_class.distances[np.ix_(rows, columns)].tolist(), framed
+
+
+def find_top(values: Sequence[Sequence[float | None]]) -> float:
+    """Where the colours of cells end."""
+    return limit_colours(np.array([value for row in values for value in row if value is not None], np.float64))
 
 
 def round_up(largest: float) -> float:

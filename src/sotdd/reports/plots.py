@@ -19,7 +19,7 @@ from sotdd.compute.matrix import DistanceMatrix, Ranking
 from sotdd.measure.changes import Changes, TwoSampleTest
 from sotdd.measure.explanation import Explanation
 from sotdd.measure.mix import Mixture
-from sotdd.reports.datasets import Groups, ScalingMap, say_unit
+from sotdd.reports.datasets import Groups, ScalingMap, limit_colours, say_unit
 
 __all__ = [
     "draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix",
@@ -86,7 +86,7 @@ def _draw_cells(
 ) -> None:
     """Draw cells shaded by value, with numbers in them if there is room; NaN stays empty."""
     shown = np.ma.masked_invalid(values)
-    largest = (float(shown.max()) if shown.count() else 0.0) or 1.0
+    largest = limit_colours(values)
     image = ax.imshow(shown, cmap=_NEAR_IS_DARK, vmin=0, vmax=largest)
     _write_names(ax, rows, columns)
     _quieten(ax, sides=())
@@ -99,10 +99,11 @@ def _draw_cells(
     if max(values.shape) <= _MOST_NUMBERS:
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value):
-                colour = _choose_ink(float(value) / largest)
+                colour = _choose_ink(min(float(value) / largest, 1.0))
                 ax.text(j, i, _write_number(value), ha="center", va="center", color=colour, fontsize=8)
     figure = ax.figure
-    bar = figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, aspect=28)
+    beyond = "max" if shown.count() and shown.max() > largest else "neither"
+    bar = figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, aspect=28, extend=beyond)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=_QUIET, length=2, labelsize=8)
     bar.set_label(label, color=_QUIET, fontsize=8.5)

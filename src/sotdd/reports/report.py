@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -26,6 +27,9 @@ from sotdd.measure.mix import Mixture
 from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
 from sotdd.reports.page import refuse_page, shorten_names, write_page
 
+# Pairs of a matrix that are explained, of the nearest and of the farthest; and permutations of their tests.
+_EXPLAINED, _PERMUTATIONS = 2, 199
+
 # Numbers of an explanation, without its matrices, which can be large.
 _NUMBERS = ("within_noise", "test", "features", "labels", "classes", "renamed")
 
@@ -41,7 +45,7 @@ def report(
     """Write a result as one HTML page that needs neither network nor server.
 
     The page sums up the result in words. Of a matrix it ranks the pairs with their intervals, draws a heat map,
-    a map and a dendrogram, and compares any two datasets class by class. Of a test it shows the verdict and the
+    a map and a dendrogram, and explains the nearest and the farthest pairs. Of a test it shows the verdict and the
     distance beside chance, of an explanation what the distance comes from. It also shows the settings and
     the fingerprint of the projections.
 
@@ -53,11 +57,12 @@ def report(
         Where to write it; an existing file is replaced once the new one is complete.
     datasets
         The datasets that were compared: the page says how many points, classes and missing values each has and
-        where its values lie. Those of a matrix are compared class by class, through the same projections.
+        where its values lie. Of a matrix, the two nearest and the two farthest pairs are explained, class by class,
+        through the same projections.
     title
         The title of the page; None for a question that fits the result.
     progress
-        True for a bar, or a function of (done, total) pairs.
+        False for no bar, a function of (done, total) pairs, or None for a bar if a terminal shows it.
 
     Returns
     -------
@@ -141,7 +146,10 @@ def _collect_numbers(why: Explanation) -> dict[str, Any]:
 def _explain_pairs(
     matrix: DistanceMatrix, datasets: Sequence[LabelledData], progress: Progress
 ) -> tuple[dict[tuple[int, int], Explanation], list[tuple[int, int]]]:
-    """Explanations by indices (i, j) with i < j, of all pairs that have not too many classes; and those that have."""
+    """Explanations by indices (i, j) with i < j of the nearest and farthest pairs that have not too many classes.
+
+    Also returns the pairs that have.
+    """
     if matrix.projections is None:
         raise SotddError("only distances measured by s-OTDD can be explained class by class: leave datasets out.")
     if tuple(part.name for part in datasets) != matrix.names:
@@ -151,15 +159,16 @@ def _explain_pairs(
         )
     pairs = list(combinations(range(len(matrix)), 2))
     left_out = [pair for pair in pairs if are_too_many(*(len(datasets[index].classes) for index in pair))]
+    known_pairs = sorted(set(pairs) - set(left_out), key=lambda pair: matrix.distances[pair].value)
+    chosen = list(dict.fromkeys([*known_pairs[:_EXPLAINED], *known_pairs[-_EXPLAINED:]]))
     made = {}
-    with report_progress(progress, "Explaining") as update:
-        for number, (i, j) in enumerate(pairs, 1):
-            if (i, j) not in left_out:
-                known = matrix.distances[i, j]
-                estimator: Estimator = "plain" if known.estimator == "plain" else "controlled"
-                through: dict[str, Any] = {"projections": matrix.projections, "p": known.p, "estimator": estimator}
-                made[i, j] = explain(datasets[i], datasets[j], **through)
-            update(number, len(pairs))
+    with report_progress(sys.stderr.isatty() if progress is None else progress, "Explaining") as update:
+        for number, (i, j) in enumerate(chosen, 1):
+            known = matrix.distances[i, j]
+            estimator: Estimator = "plain" if known.estimator == "plain" else "controlled"
+            through: dict[str, Any] = {"projections": matrix.projections, "p": known.p, "estimator": estimator}
+            made[i, j] = explain(datasets[i], datasets[j], n_permutations=_PERMUTATIONS, **through)
+            update(number, len(chosen))
     return made, left_out
 
 

@@ -1,10 +1,12 @@
 """Datasets of torch and of Hugging Face, their loaders and streams."""
 
+import io
 import itertools
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import sotdd
 from inputs.helpers import D, N, refusal, same
@@ -62,7 +64,7 @@ def test_streams_are_sketched(hub, rng):
     [
         ([], "no points"),
         ([(torch.zeros(2), 0), (torch.zeros(3), 1)], "point 1 of dataset 'data' has shape (3,)"),
-        ([(torch.zeros(2, 2), 0), (torch.zeros(3, 2), 1)], "image_size="),
+        ([(torch.zeros(2, 2), 0), (torch.zeros(3, 2), 1)], "by image_size"),
         ([(torch.zeros(2), 0, 1)], "3 parts"),
         ([torch.zeros(2)], "label=None"),
         ([(None, 0)], "None"),
@@ -87,12 +89,29 @@ def test_huggingface(xy, folder, hub):
     order = np.random.default_rng(0).permutation(N)
     same(open_dataset(data.select(order)), (x[order], y[order]))
     splits = hub.DatasetDict({"train": data, "test": data.select(range(10))})
-    assert "'train', 'test'" in refusal(splits)
+    assert "'train', 'test': name one by split" in refusal(splits)
+    assert "name one by split" in refusal(splits, split="val")
+    same(open_dataset(splits, split="train"), xy)
     same(open_dataset(hub.DatasetDict({"train": data})), xy)
-    splits.save_to_disk("saved")  # Arrow files in a folder for each split
-    assert open_dataset("saved/test", label="animal").counts.sum() == 10
+    splits.save_to_disk("saved")
+    for source in ("saved/train", "saved::split=train"):
+        same(open_dataset(source), xy)
+    assert "by split" in refusal("saved")
+    assert "'test', 'train'" in refusal("saved::split=val")
+    assert "no splits" in refusal(data, split="train")
+    hub.Dataset.from_dict({"x": [{"bytes": picture(k), "path": None} for k in (0, 9)], "kind": ["a", "b"]}).cast_column(
+        "x", hub.Image()
+    ).save_to_disk("pictures")
+    assert open_dataset("pictures", label="kind").features[:, 0, 0].tolist() == [0, 9]
     doubled = data.with_transform(lambda rows: {"v": [np.array(v) * 2 for v in rows["v"]], "label": rows["animal"]})
     assert open_dataset(doubled).rows(slice(0, 1))[0].tolist() == (2 * x[0]).tolist()
+
+
+def picture(grey):
+    """The bytes of a file."""
+    file = io.BytesIO()
+    Image.new("L", (3, 2), grey).save(file, "PNG")
+    return file.getvalue()
 
 
 def test_huggingface_columns(xy, hub):

@@ -104,3 +104,18 @@ def test_both_orders_of_a_file_read_alike(rng, folder, shape):
         np.testing.assert_array_equal(features[:], x)
         np.testing.assert_array_equal(features[7:31], x[7:31])
         np.testing.assert_array_equal(features[picked], x[picked])
+
+
+def test_splits_in_one_file_go_by_their_names(folder):
+    x = np.arange(12.0).reshape(4, 3)
+    np.savez("keras.npz", x_train=x, y_train=[0, 1, 0, 1], x_test=-x, y_test=[1, 1, 0, 0])
+    assert "'test', 'train': name one by split" in refusal("keras.npz")
+    assert "by split" in refusal("keras.npz::split=val")
+    assert open_dataset("keras.npz::split=train").features[0, 1] == 1
+    assert open_dataset("keras.npz", split="test").features[0, 1] == -1
+    assert open_dataset("keras.npz::features=x_test,label=y_test").features[0, 1] == -1
+    np.savez("one.npz", X_train=x, Y_train=[0, 1, 0, 1])
+    np.savez("both.npz", X=x, y=[2, 3, 2, 3], X_train=-x, y_train=[0, 1, 0, 1])
+    for text, classes in (("one.npz", (0, 1)), ("both.npz", (2, 3)), ("both.npz::split=train", (0, 1))):
+        assert open_dataset(text).classes == classes
+    assert "means nothing" in refusal((x, [0, 1, 0, 1]), split="train")

@@ -167,7 +167,7 @@ def mix_command(
     )
 
 
-@o.takes(*_DATA, "page", "csv", "label_names")
+@o.takes(*_DATA, "page", "csv", "label_names", "max_points")
 def explain_command(
     a: o.A,
     b: o.B,

@@ -102,7 +102,7 @@ MEASURING: _Known = {
         10, "With fewer points a batch does not pass: it is undecided.", metavar="N", take=check_count
     ),
     "require_all_columns": _option(False, "A batch with a column that is left out does not pass: it is undecided."),
-    "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
+    "max_points": _option(None, OPTIONS["max_points"].help, type=int),
     "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),
 }
 
@@ -241,6 +241,8 @@ def open_data(source: str, asked: Request, purpose: str = "", most: int | None =
     """Open a dataset, or a sample of ``most`` points; refuse a sketch, which lacks points for the purpose."""
     if is_made(source):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
+    if most is None and asked.measuring.get("method", "sotdd") == "sotdd":
+        most = asked.measuring.get("max_points")
     with show_work(f"Reading {source} …", asked.quiet):
         reading = dict(asked.reading)
         if most is not None:

@@ -27,7 +27,7 @@ SKETCH_EXAMPLES = o.examples(
 )
 
 
-@o.takes("reading", "drawing", "device")
+@o.takes("reading", "drawing", "device", "max_points")
 def sketch_command(
     data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
@@ -99,7 +99,7 @@ Where = Annotated[
         "sotdd catalog add shop april april.sotdd",
     ),
 )
-@o.takes("reading", "drawing", "device")
+@o.takes("reading", "drawing", "device", "max_points")
 def add_command(
     path: Folder,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new entry.")],
@@ -133,7 +133,7 @@ def add_command(
     "search",
     epilog=o.examples("sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\""),
 )
-@o.takes("reading", "device", "csv")
+@o.takes("reading", "device", "csv", "max_points")
 def search_command(
     path: Folder,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],

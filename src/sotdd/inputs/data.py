@@ -306,12 +306,11 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
         if other.n_features != first.n_features or turned:
             images = min(other.features.ndim, first.features.ndim) > 2
             own, wanted = (f" ({' × '.join(map(str, data.point_shape))})" if images else "" for data in (other, first))
-            how = (
-                "order axes alike, or open with image_size= or image_mode=" if images else "give all the same features"
-            )
+            how = "bring them to one shape" if images else "give all the same features."
             raise SotddError(
                 f"dataset {other.name!r} has {say_count(other.n_features, 'feature')}{own} but dataset {first.name!r} "
-                f"has {first.n_features:,}{wanted}: {how}."
+                f"has {first.n_features:,}{wanted}: {how}",
+                by=("image_size", "image_mode") if images else (),
             )
     return first.n_features
 

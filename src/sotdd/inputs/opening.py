@@ -339,8 +339,17 @@ def _own_name(source: object, *kinds: type) -> str | None:
     return str(source) if isinstance(source, PathLike) else None
 
 
-def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of a call, split into those of reading data and all others, to which seed and sample sizes belong."""
-    own = TableSettings.__annotations__
+def split_reading(
+    settings: Mapping[str, Any], *, by_peer: bool = False, drawn: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of a call, split into those of reading data and all others.
+
+    Samples have the seed of the call, and it has no other use where projections are ``drawn`` already. Peers take
+    samples themselves, some of them two.
+    """
+    own = {*TableSettings.__annotations__} | (set() if by_peer else {"max_points"})
     reading = {name: value for name, value in settings.items() if name in own}
-    return reading, {name: value for name, value in settings.items() if name not in own}
+    others = {name: value for name, value in settings.items() if name not in own}
+    if reading.get("max_points") is not None:
+        reading["seed"] = others.pop("seed", DEFAULTS.seed) if drawn else others.get("seed", DEFAULTS.seed)
+    return reading, others

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, describe, first_line, require
 from sotdd.inputs.arrays import Labels, host_array, refuse_non_finite
-from sotdd.inputs.data import Origin
+from sotdd.inputs.data import FEWEST_PIXELS, Origin
 from sotdd.inputs.features import Features, GatheredRows
-from sotdd.inputs.reading import Reading
+from sotdd.inputs.reading import HASHING, Reading
 from sotdd.inputs.schema import Names
 
+# Of texts that are hashed there are so many features.
+_HASHED = 256
+# How long a server may take to answer.
+_PATIENCE = 5
 # This many rows of numbers are prepared at a time; items say themselves how many.
 BATCH = 256
 # This many images are decoded at a time: as they come from a camera they take tens of megabytes each.
 IMAGES = 32
 
+# What red, green and blue count in grey, as Pillow has it.
+_GREY_SHARES = np.array([19595, 38470, 7471]) / 65536
 _GREY = {"1", "L", "LA"}
 # Integers: of 16 bits, or of 32 where the format says no more, as with 16-bit PGM files.
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")
@@ -106,8 +116,7 @@ class PreparedRows:
         if is_image(batch[0]):
             batch = self._unify_images(batch)
         elif reading.image_size is not None or reading.image_mode is not None:
-            setting = "image_mode" if reading.image_size is None else "image_size"
-            raise SotddError(f"is given but dataset {self._name!r} holds no images: leave it out.", setting=setting)
+            batch = fit_arrays(batch, self._name, reading)
         if self._encoder is not None:
             batch = _encode(self._encoder, batch)
         elif isinstance(batch[0], str):
@@ -176,6 +185,53 @@ def fit_image(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN
     return converted if converted.size == size[::-1] else converted.resize(size[::-1], pillow.Resampling.BILINEAR)
 
 
+def fit_arrays(batch: Any, name: str, reading: Reading) -> NDArray[Any]:  # noqa: ANN401  # anything
+    """Arrays of images (m, height, width[, channels]), as grey (m, height, width) or in colour (m, height, width, 3).
+
+    Channels may also come first, as in torch. Bytes become the bytes that Pillow makes of them.
+    """
+    images = _find_channels(batch, name, "image_mode" if reading.image_size is None else "image_size")
+    mode = reading.image_mode or ("L" if images.shape[3] == 1 else "RGB")
+    dtype = np.result_type(batch.dtype, np.float32)
+    values = images.astype(dtype)
+    if mode == "L" and images.shape[3] == 3:
+        values = _round_bytes(values @ _GREY_SHARES.astype(dtype), batch.dtype)[..., None]
+    for axis, size in zip((2, 1), (reading.image_size or images.shape[1:3])[::-1], strict=True):
+        if values.shape[axis] != size:
+            weights = _weigh_pixels(values.shape[axis], size).astype(dtype)
+            values = _round_bytes(np.moveaxis(np.tensordot(values, weights, (axis, 1)), -1, axis), batch.dtype)
+    values = values[..., 0] if mode == "L" else np.broadcast_to(values, (*values.shape[:3], 3))
+    return values.astype(batch.dtype if batch.dtype == np.uint8 else dtype)
+
+
+def _find_channels(batch: Any, name: str, setting: str) -> NDArray[Any]:  # noqa: ANN401  # anything
+    """Images with one or three channels last (m, height, width, channels); refuse what has no such shape."""
+    images: NDArray[Any] = np.asarray(batch)
+    shape: tuple[int, ...] = images.shape[1:]
+    if len(shape) == 2:
+        return images[..., None]
+    if len(shape) == 3 and (shape[2] in (1, 3) or shape[0] in (1, 3)):
+        return images if shape[2] in (1, 3) else np.moveaxis(images, 1, 3)
+    side = math.isqrt(shape[0]) if len(shape) == 1 else 0
+    is_square = side * side >= FEWEST_PIXELS and side * side == shape[0]
+    advice = f"if they are, reshape the points to (n, {side}, {side})" if is_square else "leave it out"
+    raise SotddError(f"is given but dataset {name!r} holds no images: {advice}.", setting=setting)
+
+
+def _round_bytes(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Values rounded where they are to be bytes."""
+    return np.floor(values + 0.5) if dtype == np.uint8 else values
+
+
+def _weigh_pixels(before: int, after: int) -> NDArray[np.float64]:
+    """How much each pixel of a line counts in each of the resized line (after, before): bilinear, as Pillow does it."""
+    step = before / after
+    centres = (np.arange(after) + 0.5) * step
+    away = np.abs(np.arange(before) + 0.5 - centres[:, None])
+    weights: NDArray[np.float64] = np.maximum(0, 1 - away / max(1.0, step))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
 def _convert(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
     """An image in another mode.
 
@@ -198,13 +254,30 @@ def _convert(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optiona
 
 
 def _load_model(name: str) -> Any:  # noqa: ANN401  # the library is optional
-    """A model of sentence-transformers."""
+    """A model of sentence-transformers, or what hashes words; without the hub, models that are on this machine."""
+    if name == HASHING:
+        words = require("sklearn.feature_extraction.text", "hashing words", "scikit-learn")
+        return words.HashingVectorizer(n_features=_HASHED)
     library = require("sentence_transformers", f"encoder {name!r}", "sentence-transformers")
+    reached = _reach_hub()
     try:
-        return library.SentenceTransformer(name)
+        return library.SentenceTransformer(name, local_files_only=not reached)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
-        why = f"cannot be loaded ({type(error).__name__}): check the name"
+        where = "this machine and the hub of models" if reached else "this machine, and the hub cannot be reached"
+        why = f"cannot be loaded from {where} ({type(error).__name__}): give its folder, or encoder='hashing'"
         raise SotddError(f"is {name!r}, which {why}.", setting="encoder") from error
+
+
+def _reach_hub() -> bool:
+    """Whether the server of models answers: the library itself would try for a minute."""
+    hub = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    try:
+        urlopen(Request(hub, method="HEAD"), timeout=_PATIENCE).close()
+    except HTTPError:  # which is an answer
+        return True
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("HF_HUB_OFFLINE", "").lower() not in ("1", "true", "yes", "on")
 
 
 def _encode(encoder: Any, batch: Any) -> NDArray[Any]:  # noqa: ANN401  # of whatever library

@@ -21,6 +21,9 @@ Name = str | int
 # A label of this value leaves the choice to the loader.
 AUTO = "auto"
 
+# The encoder of texts that needs no model: it counts words by their hashes.
+HASHING = "hashing"
+
 # Images of this many pixels a side are what Pillow considers safe; more bins than this are hardly classes.
 _LARGEST_SIDE = 10_000
 _MOST_BINS = 10_000
@@ -182,6 +185,7 @@ class TableSettings(TypedDict, total=False):
     decimal: str | None
     encoding: str | None
     table: str | None
+    split: str | None
     image_size: int | tuple[int, int] | None
     image_mode: Literal["L", "RGB"] | None
     encoder: object | None
@@ -291,23 +295,34 @@ class Reading:
         sources=_SHEETS,
         kept=True,
     )
+    split: str | None = _option(
+        None,
+        "Which split: train of X_train and y_train in an .npz file, of a folder train/, or of a `DatasetDict`.",
+        take=_only(lambda value: isinstance(value, str) and value != ""),
+        expected="the name of a split, such as 'train'",
+        sources=("an .npz file", "a folder", "a Hugging Face dataset"),
+    )
     image_size: tuple[int, int] | None = _option(
         None,
-        "The (height, width) to bring images to, or one number for a square.",
+        "The (height, width) to bring images to, as 28x32 in a text, or one number for a square. Arrays are images if "
+        "they are (n, height, width), with 1 or 3 channels last, or first as in torch.",
         take=_take_image_size,
         expected="(height, width) or one number for a square",
         parse=_parse_value,
         between="x",
         kept=True,
+        type=str,
+        metavar="N",
     )
     image_mode: str | None = _option(
-        None, "Whether images become grey, 'L', or coloured, 'RGB'.", choices=("L", "RGB"), kept=True
+        None, "Whether images become grey, 'L', or coloured, 'RGB'.", choices=("L", "RGB"), kept=True, type=str
     )
     encoder: Any = _option(  # noqa: RUF009  # a field
         None,
         "What turns texts, images or rows into vectors, each by itself: a function of a batch, an object with "
-        "``encode``, or the name of a sentence-transformers model. It gets a list of texts, an array of numbers, or of "
-        "images where ``image_size`` is given, or else a list of Pillow images.",
+        "``encode``, the name of a sentence-transformers model, or 'hashing', which counts words and needs no model. "
+        "It gets a list of texts, an array of numbers, or of images where ``image_size`` is given, or else a list of "
+        "Pillow images.",
         take=_only(_is_encoder),
         expected="a function of a batch, an object with encode or transform, or the name of a sentence-transformers "
         "model",
@@ -342,7 +357,7 @@ class Reading:
     )
     max_points: int | None = _option(
         None,
-        "Take a sample of this many points without replacement.",
+        "Take a sample of this many points of each dataset, without replacement.",
         take=check_count,
         parse=_parse_value,
     )

@@ -18,14 +18,17 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.error import HTTPError
 
 from sotdd.basics.errors import SotddError, first_line, require
 from sotdd.basics.files import find_file_name, find_store, is_remote, is_web, open_address, reason
+from sotdd.basics.text import join_names
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import OPTIONS, Reading
 
@@ -43,11 +46,13 @@ _LOADERS = {
 _IN_FOLDERS = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".jsonl", ".ndjson")
 # Text files may be compressed.
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+# What `save_to_disk` of Hugging Face's library writes beside the tables.
+_SAVED = ("dataset_info.json", "state.json")
 # What stands for standard input.
 _STDIN = "-"
 
 # What folders are called that hold a part of a dataset.
-_SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
+SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 
 
 def parse_source(text: str) -> tuple[str, dict[str, Any]]:
@@ -103,6 +108,12 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
         is_there = not is_remote(path) and exists(target)
         if not is_there or not target.is_dir():
             return _open_files(list_files(str(target) if is_there else path), name, reading)
+        if reading.split is not None:
+            target, reading = _find_split(target, reading.split), replace(reading, split=None)
+        if all((target / known).is_file() for known in _SAVED) and find_spec("datasets") is not None:
+            from sotdd.inputs.loaders.datasets import open_saved
+
+            return open_saved(target, name, reading)
         if not reading.unlabelled:
             _refuse_splits(target)
         files = list_files(str(target))
@@ -154,9 +165,18 @@ def _refuse_splits(folder: Path) -> None:
     below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
     # A split has folders of its own, as one of images has, or tables.
     inside = (find_suffix(path.name) in _IN_FOLDERS or path.is_dir() for split in below for path in split.iterdir())
-    if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(inside):
+    if len(below) > 1 and all(path.name.lower() in SPLITS for path in below) and any(inside):
         names = ", ".join(repr(path.name) for path in below)
-        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: open {below[0]}.")
+        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one", by=("split",))
+
+
+def _find_split(folder: Path, split: str) -> Path:
+    """The folder of a split."""
+    inside = {path.name: path for path in folder.iterdir() if path.is_dir()}
+    if split not in inside:
+        known = join_names(sorted(map(repr, inside))) or "none"
+        raise SotddError(f"{folder} has no folder {split!r}, only {known}: name one", by=("split",))
+    return inside[split]
 
 
 @contextmanager

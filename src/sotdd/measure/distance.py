@@ -23,9 +23,9 @@ from sotdd.projections.directions import Sphere
 from sotdd.projections.projections import Projections
 from sotdd.projections.settings import (
     DEFAULT_SETTINGS,
-    CallSettings,
     ProjectionKeywords,
     ProjectionSettings,
+    SampledSettings,
     show_settings,
 )
 from sotdd.sketches.saved_projections import Given, SavedProjections, check_projections
@@ -45,10 +45,9 @@ _BLIND_TO_LABELS = ("frechet", "sw", "mmd")
 _ITS_OWN: ProjectionKeywords = {"label_law": "paper", "scale": None}
 
 
-class MethodSettings(CallSettings, total=False):
+class MethodSettings(SampledSettings, total=False):
     """How data are read, how projections are drawn, and what else a peer takes: see `sotdd.peers`."""
 
-    max_points: int | None
     inner: Literal["exact", "gaussian"]
     debias: Literal["difference", "powers"] | None
     bandwidth: float | None
@@ -118,7 +117,7 @@ def distance(
         which is "arcsinh" where columns have names (frames, CSV, Parquet, Arrow) and "pooled" for arrays, images and
         embeddings. None for features as they are, or a `Scaler` to reuse.
     seed
-        An integer, or a NumPy Generator.
+        The seed of all that is random in the call, projections, samples and splits: an integer, or a NumPy Generator.
     projections
         Projections to reuse in place of all of the above but p, or a matrix that has some: results are then comparable
         with others from the same projections. They bring their own scaler.
@@ -255,11 +254,12 @@ def measure_pairs(
             raise SotddError(f"{', '.join(more)} cannot be chosen for a sketch, which has no points: leave that out.")
         shown: dict[str, Any] = {"device": how.device, "progress": how.progress}
         return compare_sketches(sources, pairs, how.p, estimator=how.estimator, **shown), sketch.through
-    reading, settings = split_reading(settings)
+    by_peer = how.method != "sotdd"
+    reading, settings = split_reading(settings, by_peer=by_peer, drawn=how.projections is not None)
     data = open_all(**reading)
     if how.method not in _BLIND_TO_LABELS:
         refuse_half_labelled(data)
-    if how.method != "sotdd":
+    if by_peer:
         return _measure_by_peer(data, pairs, how, settings), None
     chosen: Estimator = check_choice(how.estimator, "estimator", get_args(Estimator))
     if how.rel_tol is not None and how.projections is not None:

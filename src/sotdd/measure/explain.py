@@ -99,9 +99,10 @@ def explain(
     order = check_order(p)
     chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
     reading, settings = split_reading(drawing)
-    opened = open_pair(a, b, **reading)
+    seed, drawn = split_seed(settings, projections)
+    opened = open_pair(a, b, **{**reading, "seed": seed})
     refuse_half_labelled(opened)
-    named, recipe, datasets = fit_named(opened, label_names, projections, settings, chosen)
+    named, recipe, datasets = fit_named(opened, label_names, projections, drawn, chosen)
     count = recipe.n_projections
     labelled = any(len(data.classes) > 1 for data in datasets)
     nameless = (datasets if named is None else named.forget_names()) if labelled else []
@@ -109,7 +110,6 @@ def explain(
     check_memory(4, 2, count, SPLITS, chosen)
     with report_progress(progress, "Explaining") as report:
         first, second, third = (_report_stage(report, number) for number in range(_STAGES))
-        seed, drawn = split_seed(settings, projections)
         drawn.pop("n_projections", None)  # of the distance
         how = Permuting(order, n_permutations, label_names="match" if label_names == "match" else "ignore")
         few = None if projections is None else check_projections(projections)

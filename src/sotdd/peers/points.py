@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import update_wrapper
-from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from sotdd.basics.resources import Report, check_fits
 from sotdd.compute.distance import Distance
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, gather_side_remarks, remark_positions, same_features
+from sotdd.inputs.reading import OPTIONS
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
 
 Doubles = NDArray[np.float64]
@@ -42,11 +43,14 @@ def peer(
     """
 
     def call(a: Dataset, b: Dataset, *none: Settings.args, **settings: Settings.kwargs) -> Distance:
-        return method(open_pair(a, b), [(0, 1)], lambda done, total: None, *none, **settings)[0, 1]
+        given: dict[str, Any] = dict(settings)
+        pair = open_pair(a, b, **{name: given.pop(name) for name in [*given] if name in OPTIONS and name not in known})
+        return method(pair, [(0, 1)], lambda done, total: None, *none, **given)[0, 1]
 
     update_wrapper(call, method, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    known = find_settings(method)
     own, whole = (inspect.signature(one, follow_wrapped=False) for one in (call, method))
-    shown = [*list(own.parameters.values())[:2], *(whole.parameters[name] for name in find_settings(method))]
+    shown = [*list(own.parameters.values())[:2], *(whole.parameters[name] for name in known)]
     call.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]  # what help() shows
     return call  # type: ignore[return-value]  # a and b may be named too
 

@@ -53,6 +53,12 @@ class CallSettings(ProjectionKeywords, TableSettings, total=False):
     """What the calls take that open data and draw projections."""
 
 
+class SampledSettings(CallSettings, total=False):
+    """The same, and the size of samples, for calls that read all points unless they are told otherwise."""
+
+    max_points: int | None
+
+
 def _say(help: str, *choices: str) -> dict[str, object]:  # noqa: A002  # as options call it
     return {"help": help, "choices": choices}
 
@@ -90,7 +96,7 @@ class ProjectionSettings:
             *("auto", "arcsinh", "features", "pooled", "none"),
         ),
     )
-    seed: int | np.random.Generator = field(default=0, metadata=_say("The seed of the projections."))
+    seed: int | np.random.Generator = field(default=0, metadata=_say("The seed of all that is random in a call."))
 
     def but(self, settings: Mapping[str, Any]) -> ProjectionSettings:
         """These settings, but for those that a caller gave."""

@@ -22,7 +22,7 @@ from sotdd.compute.resampling import Resampling
 from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset, LabelledData, find_unlabelled, remark_position
-from sotdd.inputs.reading import Reading, TableSettings
+from sotdd.inputs.reading import Reading, ReadingSettings, TableSettings
 from sotdd.projections.projections import Projections
 from sotdd.sketches.builder import SketchBuilder, adds_up, check_name
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, fit_classes
@@ -50,7 +50,7 @@ def sketch(
     name: str | None = None,
     device: str = "auto",
     progress: Progress = None,
-    **reading: Unpack[TableSettings],
+    **reading: Unpack[ReadingSettings],
 ) -> Sketch:
     """Project a dataset, and keep its quantile functions.
 
@@ -71,7 +71,7 @@ def sketch(
     device, progress
         As in `distance`.
     reading
-        How a table is read, as in `open_dataset`.
+        How data are read, as in `open_dataset`; ``max_points`` sketches a sample.
 
     Examples
     --------

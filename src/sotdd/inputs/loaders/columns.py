@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks, say_why
-from sotdd.basics.text import join_names
+from sotdd.basics.text import join_names, show
 from sotdd.inputs.data import Origin
 from sotdd.inputs.loaders.values import (
     NO_NUMBER,
@@ -35,7 +35,7 @@ from sotdd.inputs.loaders.values import (
     make_labels,
     try_cast,
 )
-from sotdd.inputs.reading import Reading
+from sotdd.inputs.reading import HASHING, Reading
 from sotdd.inputs.schema import KINDS, MISSING, ColumnKind, Feature, LeftOut, Names, remark_retyped
 
 # Arrow's own types are not checked, since it is optional.
@@ -61,6 +61,8 @@ _REPEATED = 5
 _HEAD = 100
 # Of so few values, all may differ in a column of categories.
 _FEW = 5
+# Of values, messages show so many characters.
+_EXAMPLE = 40
 # Messages list this many columns.
 _SHOWN = 12
 
@@ -129,7 +131,7 @@ class Columns:
         }
         _refuse_retyped({title: left for title, left in left_out.items() if wanted[title]}, reading, name)
         if not features:
-            raise SotddError(f"{name} has no column of numbers or categories, only {_say_columns(left_out)}: check it.")
+            raise _nothing_to_compare(left_out, name)
         written = {
             column.name: str(clean_texts(values[column.name], reading, NO_NUMBER).drop_null()[0])
             for column in features
@@ -367,9 +369,19 @@ def _find_label(
     return None, (Remark("no labels", names=LABEL_NAMES, passed=passed),)
 
 
+def _nothing_to_compare(left_out: Mapping[str, LeftOut], name: str) -> SotddError:
+    """The error for a table without features; a column of texts can be encoded."""
+    texts = [column for column, left in left_out.items() if left.why == "free text"]
+    one = {"features": texts[0]} if len(left_out) > 1 and texts else {}
+    return SotddError(
+        f"{name} has no column of numbers or categories, only {_say_columns(left_out)}{'' if texts else ': check it.'}",
+        use={**one, "encoder": HASHING} if texts else None,
+    )
+
+
 def _say_left(left: LeftOut) -> str:
     """What a column holds that is no feature, with a value of it."""
-    example = "" if left.value is None else f", such as {left.value!r} in row {left.row:,}"
+    example = "" if left.value is None else f", such as {show(left.value, _EXAMPLE)!r} in row {left.row:,}"
     return f"{say_why(left.why)}{example}"
 
 

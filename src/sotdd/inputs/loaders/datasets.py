@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sotdd.inputs.data import Origin
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.tables import load_table
 from sotdd.inputs.loaders.values import arrow
-from sotdd.inputs.preparation import IMAGES, Items, Loaded, PreparedRows, is_image
+from sotdd.inputs.preparation import IMAGES, Items, Loaded, PreparedRows, fit_arrays, is_image
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.sources import reading_file
@@ -47,7 +48,7 @@ def _gather(batches: Iterable[tuple[Any, Any]], name: str, reading: Reading) -> 
     """Prepare points and labels as they come."""
     prepared, labels, count = PreparedRows(name, reading), list[Any](), 0
     for batch, classes in batches:
-        points = _stack(batch, count, name)
+        points = _stack(batch, count, name, reading)
         prepared.add(points)
         if not reading.unlabelled:
             labels.extend(host_array(classes) if is_tensor(classes) else classes)
@@ -94,7 +95,7 @@ def _pair(item: Any, reading: Reading, name: str) -> tuple[Any, Any]:  # noqa: A
     return parts[chosen[0]], None if label is None else parts[label]
 
 
-def _stack(points: Any, start: int, name: str) -> list[Any] | NDArray[Any]:  # noqa: ANN401  # of any library
+def _stack(points: Any, start: int, name: str, reading: Reading) -> list[Any] | NDArray[Any]:  # noqa: ANN401  # of any library
     """Points of one shape as an array (m, ...); texts and images stay as they are."""
     if is_tensor(points) or isinstance(points, np.ndarray):
         return host_array(points)
@@ -104,12 +105,15 @@ def _stack(points: Any, start: int, name: str) -> list[Any] | NDArray[Any]:  # n
         arrays = [host_array(point) for point in points]
     except (ValueError, TypeError) as error:
         raise SotddError(f"points of dataset {name!r} are {describe(points[0])}: expected numbers.") from error
+    if reading.image_size is not None:  # they may be of several
+        arrays = [fit_arrays(array[None], name, reading)[0] for array in arrays]
     for row, (point, array) in enumerate(zip(points, arrays, strict=True), start):
         if array.shape != arrays[0].shape or array.dtype.kind not in "biuf":
-            advice = ", or pass image_size= to a dataset that yields images" if array.ndim > 1 else ""
+            means = ("image_mode" if reading.image_size else "image_size",) if array.ndim > 1 else ()
             raise SotddError(
                 f"point {row:,} of dataset {name!r} has shape {array.shape}, {describe(point)}: expected numbers of "
-                f"shape {arrays[0].shape}{advice}."
+                f"shape {arrays[0].shape}{': bring images to one shape' if means else '.'}",
+                by=means,
             )
     return np.stack(arrays)
 
@@ -135,13 +139,23 @@ def stream_error(name: str) -> SotddError:
 # ------------------------------------------------------------------ Hugging Face
 
 
+def open_saved(folder: Path, name: str, reading: Reading) -> Loaded:
+    """Open what `save_to_disk` wrote, as the library itself reads it."""
+    with reading_file(folder, "a dataset saved by save_to_disk"):
+        source = require("datasets", f"reading {folder}", "datasets").load_from_disk(str(folder))
+    return open_huggingface(source, name, reading)
+
+
 def open_huggingface(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # the library is optional
     """Open a dataset as the table that it is; images are decoded once."""
     reading.refuse("a Hugging Face dataset")
     if isinstance(source, dict):
-        if len(source) != 1:
-            raise SotddError(f"{name} has the splits {', '.join(map(repr, source))}: pass one of them, as by its name.")
-        source = next(iter(source.values()))
+        split = reading.split or (next(iter(source)) if len(source) == 1 else None)
+        if split not in source:
+            raise SotddError(f"{name} has the splits {', '.join(map(repr, source))}: name one", by=("split",))
+        source = source[split]
+    elif reading.split is not None:
+        raise SotddError(f"is {reading.split!r} but {name} has no splits: leave it out.", setting="split")
     if type(source).__name__ == "IterableDataset":
         raise stream_error(name)
     if not len(source):

@@ -38,7 +38,15 @@ from sotdd.inputs.loaders.values import Batch, arrow, find_kind
 from sotdd.inputs.preparation import IMAGES, Items, Loaded, fit_image, is_grey
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sampling import sample_rows
-from sotdd.inputs.sources import access_error, exists, files_below, reading_file, refuse_irregular, temporary_folder
+from sotdd.inputs.sources import (
+    SPLITS,
+    access_error,
+    exists,
+    files_below,
+    reading_file,
+    refuse_irregular,
+    temporary_folder,
+)
 
 Schema = Any
 # The names of columns, or None for all.
@@ -306,15 +314,14 @@ def _read_array(path: Path, what: object = None) -> NDArray[Any]:
 
 
 def open_npz(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
-    """Read the features X and the labels y, or arrays of other names."""
+    """Read the features X and the labels y, of one split where there are several, or arrays of other names."""
     reading.refuse("an .npz file")
     path = Path(paths[0])
     if reading.features is not None and len(reading.features) > 1:
         raise SotddError(f"features of {path} are {len(reading.features)} names: expected one array.")
-    wanted = "X" if reading.features is None else str(reading.features[0])
-    label = "y" if reading.label_column is None else str(reading.label_column)
     labels, origin = None, Origin()
     with reading_file(path, "an .npz file of arrays"), zipfile.ZipFile(path) as archive:
+        wanted, label = _find_members([one.removesuffix(".npy") for one in archive.namelist()], path, reading)
         features = _read_member(archive, wanted, path)
         if reading.label_is_auto and f"{label}.npy" not in archive.NameToInfo:
             origin = origin.also(Remark("no labels", names=(label,)))
@@ -324,11 +331,28 @@ def open_npz(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
     return Loaded(checked, None if labels is None else Labels.of(labels, len(checked), name), origin=origin)
 
 
+def _find_members(names: Sequence[str], path: Path, reading: Reading) -> tuple[str, str]:
+    """What the arrays of features and of labels are called: X and y, or X_train and y_train, in upper or lower case."""
+    known = {name[:1].lower() + name[1:]: name for name in reversed(names)}
+    splits = sorted(name[2:] for name in known if name.startswith("x_") and name[2:].lower() in SPLITS)
+    split = reading.split or (splits[0] if "x" not in known and len(splits) == 1 else None)
+    must_choose = "x" not in known and reading.features is None and len(splits) > 1
+    if split not in splits if split is not None else must_choose:
+        raise SotddError(f"{path} has the splits {join_names([*map(repr, splits)]) or 'none'}: name one", by=("split",))
+    end = "" if split is None else f"_{split}"
+    features, label = known.get(f"x{end}", "X"), known.get(f"y{end}", "y")
+    return (
+        features if reading.features is None else str(reading.features[0]),
+        label if reading.label_column is None else str(reading.label_column),
+    )
+
+
 def _read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
     """One array of an archive, unpacked into a file of its own; a bomb is refused before."""
     if f"{name}.npy" not in archive.NameToInfo:
         names = [member.removesuffix(".npy") for member in archive.namelist()]
-        raise SotddError(f"{path} has no array {name!r}, only {join_names(names) or 'none'}: check the name.")
+        known = join_names([*map(repr, names)]) or "none"
+        raise SotddError(f"{path} has no array {name!r}, only {known}: name others", by=("features", "label"))
     member = archive.getinfo(f"{name}.npy")
     if member.file_size > _LARGE and member.file_size > _SQUEEZED * member.compress_size:
         sizes = f"{member.compress_size / 1e6:,.1f} MB and would become {member.file_size / 1e9:,.1f} GB"

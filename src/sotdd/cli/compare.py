@@ -177,7 +177,7 @@ def explain_command(
     ] = 12,
 ) -> None:
     """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
-    datasets = [open_data(source, asked, "to explain a distance with") for source in (a, b)]
+    datasets = [open_data(source, asked, "to explain a distance with", asked.sample) for source in (a, b)]
 
     why = sotdd.explain(*datasets, progress=asked.bar, **asked.settings)
     _write_pair_report(why, datasets, asked, a, b)

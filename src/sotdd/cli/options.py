@@ -176,6 +176,11 @@ class Request:
         return {name: self.measuring[name] for name in names if name in self.measuring}
 
     @property
+    def sample(self) -> int | None:
+        """How many points of each source to read; all where another method takes its samples itself."""
+        return self.measuring.get("max_points") if self.measuring.get("method", "sotdd") == "sotdd" else None
+
+    @property
     def bar(self) -> bool:
         """Whether to draw progress bars."""
         return wants_bar(self.quiet)
@@ -231,18 +236,16 @@ def is_made(source: str, *suffixes: str) -> bool:
 
 
 def open_source(source: str, asked: Request) -> Opened:
-    """Open a dataset, or a sketch if the source is a sketch file."""
+    """Open a dataset, or a sample of it, or a sketch if the source is a sketch file."""
     if is_made(source):
         return replace(sotdd.Sketch.load(source), name=source)
-    return open_data(source, asked)
+    return open_data(source, asked, most=asked.sample)
 
 
 def open_data(source: str, asked: Request, purpose: str = "", most: int | None = None) -> sotdd.LabelledData:
     """Open a dataset, or a sample of ``most`` points; refuse a sketch, which lacks points for the purpose."""
     if is_made(source):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
-    if most is None and asked.measuring.get("method", "sotdd") == "sotdd":
-        most = asked.measuring.get("max_points")
     with show_work(f"Reading {source} …", asked.quiet):
         reading = dict(asked.reading)
         if most is not None:

@@ -41,7 +41,7 @@ def sketch_command(
     o.refuse_output(output, o.SKETCH, "data")
     if like is not None:
         asked.refuse_drawing("together with --like, which brings its own")
-    source = open_data(data, asked, "to sketch")
+    source = open_data(data, asked, "to sketch", asked.sample)
     if source.name == data:
         source = replace(source, name=Path(parse_source(data)[0]).name)
     projections, n_quantiles = _find_recipe(like, source, asked.drawing)

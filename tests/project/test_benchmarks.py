@@ -158,6 +158,7 @@ def test_peers():
 @pytest.mark.slow
 def test_sketches_and_their_sizes(tmp_path):
     assert sketches.speed(1, n=300, d=8, count=64)
+    assert sketches.mixing(1, n=60, d=8, count=64, sources=4)
     assert sketches.files(n=600, d=8, count=64)
     fine, *others = (float(line.split("|")[4]) for line in sketches.summaries(20_000, 2, 5000).splitlines()[2:])
     assert fine < min(others)

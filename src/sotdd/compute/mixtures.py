@@ -29,9 +29,10 @@ _ROUNDING = 2e-6
 
 # The level at which something is left over, and sources are told apart.
 LEVEL = 0.05
-# A sum of squares of Gaussian noise exceeds so many times its mean in at most 5 % of cases, whatever the correlations
-# (Székely and Bakirov 2003): the worst case is χ² with one degree of freedom.
+# A sum of squares of Gaussian noise exceeds so many times its mean in at most 5 % of cases, whatever the correlations.
 _WORST = 3.841
+# Less than this share of the noise is rounding.
+_NOTHING = 1e-9
 
 # Curvatures of the quadratic form below this share of the noise cannot be told from none.
 _LEAST_CURVATURE = 0.1
@@ -180,25 +181,20 @@ class MixtureFit:
 
 def fit_mixture(found: Distributions) -> MixtureFit:
     """Fit weights to distributions of which the first is the target."""
-    centre = found.below[1:].mean(axis=0)
-    target, *rest = ((one - centre) * found.roots for one in found.below)
-    points = np.stack(rest).reshape(len(rest), -1)  # (S, L T), as the target
-    target, noise = target.ravel(), found.noise
-    gaps = points - target
-    form = _lift(gaps @ gaps.T - np.diag(noise[1:]), _LEAST_CURVATURE * float(np.median(noise[1:])))
+    gaps = ((found.below[1:] - found.below[0]) * found.roots).reshape(len(found.below) - 1, -1)  # (S, L T)
+    gram, noise = gaps @ gaps.T, found.noise[1:]
+    form = _lift(gram - np.diag(noise), _LEAST_CURVATURE * float(np.median(noise)))
     weights = solve_simplex(form)
-    left = target - weights @ points
-    share, p_value = _judge_rest(found, weights, points, left)
-    groups = _group_sources(found, points)
-    members = [*([place] for place in range(len(points))), *groups]
-    free = weights > 0
-    for _ in range(2):  # then without sources that are held at zero and might as well be above it
+    share, p_value = _judge_rest(found, weights, gaps, gram)
+    groups = _group_sources(found, gram)
+    members, free = [*([place] for place in range(len(gaps))), *groups], weights > 0
+    for _ in range(2):  # then with those free that are held at zero and might as well be above it
         steps = np.stack([_find_step(form, free, one) for one in members])
-        errors = np.minimum(_find_errors(found, weights, points, left, steps), _LARGEST_ERROR)
-        single = slice(len(points))
-        free = free | (-steps[single] @ form @ weights > -_NEAR * errors[single])
-    sums = [(one, float(weights[one].sum()), float(errors[len(points) + place])) for place, one in enumerate(groups)]
-    return MixtureFit(weights, errors[: len(points)], sums, share, p_value)
+        errors = np.minimum(_find_errors(found, weights, gaps, steps), _LARGEST_ERROR)
+        below_zero = steps[: len(gaps)] @ form @ weights
+        free = free | (below_zero < _NEAR * errors[: len(gaps)])
+    sums = [(one, float(weights[one].sum()), float(errors[len(gaps) + place])) for place, one in enumerate(groups)]
+    return MixtureFit(weights, errors[: len(gaps)], sums, share, p_value)
 
 
 def solve_simplex(form: Doubles) -> Doubles:
@@ -239,9 +235,9 @@ def _find_step(form: Doubles, active: NDArray[np.bool_], members: Sequence[int])
     return step
 
 
-def _find_errors(found: Distributions, weights: Doubles, points: Doubles, left: Doubles, steps: Doubles) -> Doubles:
+def _find_errors(found: Distributions, weights: Doubles, gaps: Doubles, steps: Doubles) -> Doubles:
     """The standard errors (C,) of sums of weights that change by these steps (C, S) with the gradient."""
-    effects = steps @ points  # (C, L T), of the target's distribution function; sources have them times their weights
+    left, effects = -weights @ gaps, steps @ gaps  # effects of the target; of sources they count by their weights
     factors, own = np.append(-1.0, weights), np.column_stack([np.zeros(len(steps)), steps])
     variances, whole = np.zeros(len(steps)), list[int]()
     for number, (factor, deviations) in enumerate(zip(factors, found.deviations, strict=True)):
@@ -293,50 +289,46 @@ def _bound_variances(
     return bounds
 
 
-def _judge_rest(found: Distributions, weights: Doubles, points: Doubles, left: Doubles) -> tuple[float, float]:
-    """About which share of the target is like no source, and how often noise alone leaves as much."""
+def _judge_rest(found: Distributions, weights: Doubles, gaps: Doubles, gram: Doubles) -> tuple[float, float]:
+    """About which share of the target is like no source, and how often noise alone leaves as much.
+
+    What is left is judged without what a change of the weights would take away.
+    """
     active = np.flatnonzero(weights > 0)
-    scaled = np.concatenate([[1.0], weights])
-    expected = float(scaled**2 @ found.noise)
-    free = points[active] - weights @ points
-    inside = np.linalg.pinv(free @ free.T, rcond=1e-9, hermitian=True)
-    rest = max(0.0, float(left @ left - (free @ left) @ inside @ (free @ left)))
-    if rest < 1e-9 * expected:
+    mixed = gram @ weights
+    whole, expected = float(weights @ mixed), float(found.noise[0] + weights**2 @ found.noise[1:])
+    crossed, free = mixed[active] - whole, gram[np.ix_(active, active)] - mixed[active, None] - mixed[active] + whole
+    inside = np.linalg.pinv(free, rcond=1e-9, hermitian=True)
+    rest = float(whole - crossed @ inside @ crossed)
+    if rest < _NOTHING * expected:
         return 0.0, 1.0
     parts = [found.deviations[number] for number in (0, *(active + 1))]
-    if any(one is None for one in parts):
-        p_value = _bound_tail(rest, expected)
+    known = [one.reshape(len(one), -1) for one in parts if one is not None]
+    if len(known) < len(parts):
+        p_value = tail_of_squares(rest, np.array([[expected]]))
     else:
-        factors = (1.0, *weights[active])
-        noise = np.concatenate(
-            [
-                np.float32(factor) * one.reshape(len(one), -1)
-                for factor, one in zip(factors, parts, strict=True)
-                if one is not None
-            ]
-        )
-        crossed = (noise @ free.T.astype(np.float32)).astype(np.float64)
-        noisy = (noise @ noise.T).astype(np.float64) - crossed @ inside @ crossed.T
-        expected, p_value = float(np.trace(noisy)), tail_of_squares(rest, noisy)
-    mixed = float(weights**2 @ found.noise[1:])
-    apart = np.sum((points - weights @ points) ** 2, axis=1) - found.noise[1:] * (1 - 2 * weights) - mixed
-    unit = float(np.mean(np.maximum(apart, 0.0)))
+        factors = (1.0, *weights[active].astype(np.float32))
+        noise = np.concatenate([factor * one for factor, one in zip(factors, known, strict=True)])
+        taken = (noise @ (gaps[active] - weights @ gaps).T.astype(np.float32)).astype(np.float64)
+        covariance = (noise @ noise.T).astype(np.float64) - taken @ inside @ taken.T
+        expected, p_value = float(np.trace(covariance)), tail_of_squares(rest, covariance)
+    bias = found.noise[1:] * (1 - 2 * weights) + weights**2 @ found.noise[1:]
+    unit = float(np.mean(np.maximum(np.diag(gram) - 2 * mixed + whole - bias, 0.0)))
     return min(1.0, math.sqrt(max(rest - expected, 0.0) / unit)) if unit > 0 else 0.0, p_value
 
 
-def _group_sources(found: Distributions, points: Doubles) -> list[list[int]]:
+def _group_sources(found: Distributions, gram: Doubles) -> list[list[int]]:
     """Sources that are within noise of each other, directly or through others."""
     from scipy.sparse.csgraph import connected_components
 
-    squares = np.sum(points**2, axis=1)
-    apart = squares[:, None] + squares - 2 * points @ points.T
-    near = apart < _WORST * (found.noise[1:, None] + found.noise[1:])
-    for i, j in zip(*np.nonzero(np.triu(near, 1)), strict=True):
-        pair = [found.deviations[one + 1] for one in (i, j)]
-        if all(one is not None for one in pair):
-            noise = np.concatenate([one.reshape(len(one), -1) for one in pair if one is not None])
+    apart = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
+    near = np.triu(apart < _WORST * (found.noise[1:, None] + found.noise[1:]), 1)
+    for i, j in zip(*np.nonzero(near), strict=True):
+        pair = [one for one in (found.deviations[i + 1], found.deviations[j + 1]) if one is not None]
+        if len(pair) == 2:
+            noise = np.concatenate([one.reshape(len(one), -1) for one in pair])
             near[i, j] = tail_of_squares(apart[i, j], (noise @ noise.T).astype(np.float64)) >= LEVEL
-    count, labels = connected_components(np.triu(near, 1), directed=False)
+    count, labels = connected_components(near, directed=False)
     groups = [np.flatnonzero(labels == label).tolist() for label in range(count)]
     return [one for one in groups if len(one) > 1]
 
@@ -344,7 +336,8 @@ def _group_sources(found: Distributions, points: Doubles) -> list[list[int]]:
 def tail_of_squares(value: float, covariance: Doubles) -> float:
     """How often a sum of squares of Gaussian noise with this covariance is as large.
 
-    That is Σ λ χ² with the eigenvalues λ, whose first three moments a scaled χ² is given (Hall, Buckley, Eagleson).
+    That is Σ λ χ² with the eigenvalues λ, whose first three moments a scaled χ² is given (Hall, Buckley, Eagleson). A
+    single eigenvalue, the trace, bounds small tails of all that have that trace (Székely and Bakirov 2003).
     """
     from scipy.stats import chi2
 
@@ -354,9 +347,3 @@ def tail_of_squares(value: float, covariance: Doubles) -> float:
         return float(value <= 0)
     freedom = 8 * variance**3 / third**2
     return float(chi2.sf(freedom + (value - mean) * math.sqrt(2 * freedom / variance), freedom))
-
-
-def _bound_tail(value: float, expected: float) -> float:
-    from scipy.stats import chi2
-
-    return float(chi2.sf(value / expected, 1)) if expected > 0 else float(value <= 0)

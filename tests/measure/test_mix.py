@@ -164,7 +164,7 @@ def test_a_foreign_part_is_left_over(rng, sources):
     assert found.left_over.p_value < 0.001
     assert 0.05 < found.left_over.share < 0.4
     assert found.explained == 1 - found.left_over.share
-    assert "like none of them" in repr(found)
+    assert "left over: beyond noise" in repr(found)
 
 
 def test_sources_of_one_law_are_a_group(rng, target, sources):

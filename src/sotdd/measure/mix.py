@@ -77,7 +77,8 @@ class LeftOver(Result):
     Attributes
     ----------
     share
-        About how much of the target is like none of the sources, if that part is as far from the mixture as they are.
+        About how much of the target is like none of the sources, if that part is as far from the mixture as they are:
+        a part that is farther counts for more than its rows.
     p_value
         How often samples of the mixture itself are as far from it; from single sketches an upper bound below 0.2.
     verdict
@@ -92,7 +93,8 @@ class LeftOver(Result):
         """In words."""
         if self.verdict is Verdict.PASSED:
             return f"left over: within noise (p = {self.p_value:.2g})"
-        return f"left over: beyond noise (p = {self.p_value:.2g}); about {100 * self.share:.0f} % is like none of them"
+        far = f"about {100 * self.share:.0f} % of it, if as far from the mixture as the sources are"
+        return f"left over: beyond noise (p = {self.p_value:.2g}); {far}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from scipy.stats import hypergeom, norm
 
 import sotdd
 from sotdd.compute.resampling import Plan
-from sotdd.measure.columns import score_numbers
+from sotdd.measure.columns import rank_values, score_numbers
 from sotdd.measure.statistics import Differences, Score, compare_scores
 
 
@@ -136,7 +136,7 @@ def test_any_column_is_named_by_chance_as_often_as_the_level_says(law, m):
 def test_permutations_are_those_of_a_slow_count(rng):
     """Against all sums taken one by one, with ties and a mark that few rows have."""
     columns = np.column_stack([rng.normal(size=30), rng.integers(0, 3, 30), rng.random(30) < 0.1])
-    scores = [score for column in columns.T for score in score_numbers(column, np.ones(30, bool)).values()]
+    scores = [score for column in columns.T for score in score_numbers(rank_values(column)).values()]
     plan = Plan((0, 1), np.zeros(30, np.int64), (20, 10), 100, 0, (1.0,))
     members = replace(plan, actual=True).mark_all(range(100)) == 1
     assert members[0].tolist() == [False] * 20 + [True] * 10

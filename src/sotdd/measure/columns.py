@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ from sotdd.measure.statistics import AXES, COLUMNS, NAMED, RARE, Bools, Doubles,
 # What a column holds; how columns go together is reported beside them.
 Kind: TypeAlias = Literal["number", "category", "label", "together"]
 Codes = NDArray[np.int64]
+Ranks = NDArray[np.int32]
 
 # Values that fewer rows have are not marked: numbers, and values of categories.
 _FEWEST_EQUAL, _FEWEST_OF_CATEGORY = 5, 3
@@ -101,6 +103,11 @@ class Column:
         known: Bools = ~np.isnan(self.values) if self.is_number else self.values >= 0
         return known
 
+    @cached_property
+    def ranks(self) -> Ranks:
+        """(N,) of numbers, see `rank_values`; every family of scores is made of them."""
+        return rank_values(self.values)
+
     def split(self, rows: NDArray[Any]) -> tuple[Any, Any]:
         """Something of both datasets, as that of the first and that of the second."""
         return rows[: self.n_first], rows[self.n_first :]
@@ -140,19 +147,18 @@ class Column:
             found["gaps", 0.0] = ~known
         return found
 
-    def find_scores(self) -> dict[tuple[str, float], Doubles | Bools]:
+    def find_scores(self) -> dict[tuple[str, float], Floats | Bools]:
         """The score of every row, by aspect and by the value that a mark is about."""
-        found: dict[tuple[str, float], Doubles | Bools] = {}
+        found: dict[tuple[str, float], Floats | Bools] = {}
         if self.is_number:
-            values = self.values.astype(np.float64)
-            for aspect, score in score_numbers(values, self.known).items():
-                marked = values[score] if score.dtype == np.bool_ else np.zeros(1)
+            for aspect, score in score_numbers(self.ranks).items():
+                marked = self.values[score] if score.dtype == np.bool_ else np.zeros(1)
                 found[aspect, float(marked.max() if aspect == "low" else marked.min())] = score
         return {**found, **self.list_marks()}
 
 
-def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
-    """The scores of a column of numbers (N,), by what they see; rows that are not ``known`` have none.
+def score_numbers(ranks: Ranks) -> dict[str, Floats | Bools]:
+    """The scores of a column of numbers by their ranks (N,), by what they see; rows that have no value have none.
 
     "location" is the rank, "spread" the square of its normal score, "shape" its Legendre polynomial of fourth order,
     which sees two peaks where there was one; "low" and "high" mark the rows at either end; "commonest" marks the value
@@ -161,53 +167,70 @@ def score_numbers(values: Doubles, known: Bools) -> dict[str, Doubles | Bools]:
     Examples
     --------
     >>> import numpy as np
-    >>> scores = score_numbers(np.array([1.0, 2.0, 2.0, 3.0, 4.0]), np.ones(5, bool))
+    >>> scores = score_numbers(rank_values(np.array([1.0, 2.0, 2.0, 3.0, 4.0])))
     >>> list(scores), scores["location"].round(2).tolist()
-    (['location', 'spread', 'shape'], [-0.8, -0.2, -0.2, 0.4, 0.8])
+    (['location', 'spread', 'shape'], [-0.800000011920929, -0.20000000298023224, ...])
     """
-    ranks, places, counts = _rank(values[known])
-    if len(ranks) < 2:
+    counts = np.bincount(ranks)
+    counts[0] = 0
+    distinct, n_known = np.flatnonzero(counts), int(counts.sum())
+    if len(distinct) < 2:
         return {}
-    marks = known.copy()
     # Of two values the rarer one, which may be the flag that is raised.
-    marks[known] = places == (counts.argmin() if len(ranks) == 2 else counts.argmax())
-    if len(ranks) == 2:
+    marks = ranks == (distinct[counts[distinct].argmin()] if len(distinct) == 2 else counts.argmax())
+    if len(distinct) == 2:
         return {"commonest": marks}
-    centred = 2 * ranks - 1
-    kinds = {"location": centred, "spread": ndtri(ranks) ** 2, "shape": 35 * centred**4 - 30 * centred**2}
-    found: dict[str, Doubles | Bools] = {}
-    for name, of_values in kinds.items():
-        found[name] = np.zeros(len(values))
-        found[name][known] = (of_values - np.average(of_values, weights=counts))[places]
-    for name, is_there in (("low", ranks < _END), ("high", ranks > 1 - _END)):
-        ends = known.copy()
-        ends[known] = is_there[places]
-        if ends.sum() >= _FEWEST_EQUAL:
-            found[name] = ends
+    kinds = ("location", "spread", "shape")
+    found: dict[str, Floats | Bools] = {kind: _centre(kind, counts).astype(np.float32)[ranks] for kind in kinds}
+    low, high = (ranks > 0) & (ranks < _END * 2 * n_known), ranks > (1 - _END) * 2 * n_known
+    found |= {name: ends for name, ends in (("low", low), ("high", high)) if ends.sum() >= _FEWEST_EQUAL}
     if counts.max() >= _FEWEST_EQUAL:
         found["commonest"] = marks
     return found
 
 
-def _rank(values: NDArray[Any]) -> tuple[Doubles, NDArray[np.int64], NDArray[np.int64]]:
-    """The ranks of the distinct values, as shares; of every value which it is; and how often each is there."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - counts / 2) / max(len(values), 1), places, counts
+def rank_values(values: NDArray[Any]) -> Ranks:
+    """(N,) twice the rank of every value, equal ones at their mean, which is whole; from 1 on, NaN is 0."""
+    order, ranks = np.argsort(values), np.zeros(len(values), np.int32)
+    ascending = values[order[: len(values) - np.count_nonzero(np.isnan(values))]]
+    ends = np.append(np.flatnonzero(ascending[1:] != ascending[:-1]) + 1, len(ascending))
+    sizes = np.diff(ends, prepend=0)
+    ranks[order[: len(ascending)]] = np.repeat(2 * ends - sizes, sizes)
+    return ranks
 
 
-def rank_column(values: NDArray[Any], *, is_normal: bool = True) -> Doubles:
-    """Normal scores of the ranks in a column (N,), or the ranks themselves, centred; NaN is 0, neither low nor high."""
-    scores, known = np.zeros(len(values)), ~np.isnan(values)
-    if known.any():
-        ranks, places, counts = _rank(values[known])
-        normal = ndtri(ranks) if is_normal else math.sqrt(12) * (ranks - 0.5)
-        scores[known] = (normal - np.average(normal, weights=counts))[places]
-    return scores
+@lru_cache(maxsize=4)
+def _tabulate(n_values: int) -> dict[str, Doubles]:
+    """What every rank among so many values scores, by twice the rank; 0 stands for no value."""
+    shares = np.arange(2 * n_values) / (2 * n_values)
+    shares[0] = 0.5
+    normal, centred = ndtri(shares), 2 * shares - 1
+    shape = 35 * centred**4 - 30 * centred**2
+    uniform = math.sqrt(12) * (shares - 0.5)
+    return {"normal": normal, "uniform": uniform, "location": centred, "spread": normal**2, "shape": shape}
+
+
+def _centre(kind: str, counts: Codes) -> Doubles:
+    """Scores by rank, less their mean over the values, of which so many have each rank; none for no value."""
+    scores = _tabulate(int(counts.sum()))[kind][: len(counts)]
+    centred: Doubles = scores - (scores @ counts) / counts.sum()
+    centred[0] = 0.0
+    return centred
+
+
+def score_ranks(ranks: Ranks, *, is_normal: bool = True) -> Doubles:
+    """Normal scores of ranks (N,), or the ranks themselves, centred; no value is 0, neither low nor high."""
+    counts = np.bincount(ranks, minlength=1)
+    counts[0] = 0
+    return _centre("normal" if is_normal else "uniform", counts)[ranks] if counts.any() else np.zeros(len(ranks))
 
 
 def rank_columns(table: NDArray[Any], *, is_normal: bool = True) -> Floats:
-    """The same of every column (N, d)."""
-    return np.column_stack([rank_column(column, is_normal=is_normal) for column in table.T]).astype(np.float32)
+    """The same of every column of numbers (N, d), NaN where one is missing."""
+    found = np.empty(table.shape[::-1], np.float32)
+    for place, column in enumerate(table.T):
+        found[place] = score_ranks(rank_values(column), is_normal=is_normal)
+    return found.T
 
 
 # ------------------------------------------------------------------ the columns of two datasets
@@ -221,12 +244,13 @@ def pool_columns(pair: Sequence[LabelledData], most: int | None = MOST_VALUES) -
     n_first, n_rows = pair[0].n_points, sum(data.n_points for data in pair)
     if most is not None and n_rows * pair[0].n_features > most:
         return None
-    table = np.concatenate([data.rows(block) for data in pair for block in data.blocks()])
+    rows = np.concatenate([data.rows(block) for data in pair for block in data.blocks()])
+    table = np.ascontiguousarray(rows.T)  # every column in one piece
     names = next((data.columns for data in pair if data.columns is not None), None)
     columns = []
     if names is None or any(data.columns is None for data in pair):  # features are all that is known
         titles = names or name_features(pair)
-        columns = [Column(title, "number", n_first, table[:, place]) for place, title in enumerate(titles)]
+        columns = [Column(title, "number", n_first, table[place]) for place, title in enumerate(titles)]
     else:
         coded = {title for data in pair for title in data.origin.categories}
         for title in dict.fromkeys(title for data in pair for title in data.table):
@@ -234,7 +258,7 @@ def pool_columns(pair: Sequence[LabelledData], most: int | None = MOST_VALUES) -
                 columns.append(Column(title, "category", n_first, *_pool_codes(title, pair)))
                 continue
             gaps = np.concatenate([data.origin.gaps.get(title, np.zeros(data.n_points, bool)) for data in pair])
-            numbers = table[:, names.index(Feature(title).name)]
+            numbers = table[names.index(Feature(title).name)]
             columns.append(Column(title, "number", n_first, np.where(gaps, np.nan, numbers) if gaps.any() else numbers))
     targets = [data.origin.target.values for data in pair if data.origin.target is not None]
     if len(targets) == len(pair):  # numbers behind the classes, which count by their values
@@ -341,6 +365,5 @@ def find_axes(table: NDArray[Any]) -> Doubles:
 
 def score_axes(axes: Doubles) -> list[Score]:
     """The scores of the points (N, k) along axes."""
-    known = np.ones(len(axes), bool)
-    found = [score for axis in axes.T for score in score_numbers(axis, known).values()]
+    found = [score for axis in axes.T for score in score_numbers(rank_values(axis)).values()]
     return [Score(place, (AXES,), score) for place, score in enumerate(found)]

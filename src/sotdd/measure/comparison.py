@@ -31,7 +31,7 @@ from sotdd.inputs.opening import split_reading
 from sotdd.inputs.sampling import sample_rows
 from sotdd.measure import statistics
 from sotdd.measure.changes import LEVEL, Aspect, LabelNames, Statistic, TwoSampleTest
-from sotdd.measure.columns import Column, find_axes, pool_columns, rank_columns, score_axes, score_columns
+from sotdd.measure.columns import Column, find_axes, pool_columns, rank_values, score_axes, score_columns, score_ranks
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.findings import find_changes
 from sotdd.measure.relations import Pairs, Within, remark_on_rows
@@ -405,6 +405,7 @@ class Permutations:
 
 def _list_ranked(columns: Sequence[Column]) -> Floats:
     """(N, k) normal scores of ranks of all columns, categories by their values, gaps by a mark."""
-    table = [column.values for column in columns if column.is_number]
-    table += [mark for column in columns if column.kind != "label" for mark in column.list_marks().values()]
-    return rank_columns(np.column_stack([*table, np.zeros(len(columns[0].known))]))
+    ranks = [column.ranks for column in columns if column.is_number]
+    marks = [mark for column in columns if column.kind != "label" for mark in column.list_marks().values()]
+    ranks += map(rank_values, [*marks, np.zeros(len(columns[0].known))])
+    return np.stack([score_ranks(one).astype(np.float32) for one in ranks], axis=1)

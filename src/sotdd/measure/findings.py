@@ -12,7 +12,7 @@ import numpy as np
 from sotdd.basics.text import say_count, show
 from sotdd.inputs.schema import MISSING
 from sotdd.measure.changes import ALL_CLASSES, Change, Changes, ClassChange, ColumnChange, CorrelationChange
-from sotdd.measure.columns import NO_BARS, Bars, Column, rank_column, score_numbers
+from sotdd.measure.columns import NO_BARS, Bars, Column, rank_values, score_numbers, score_ranks
 from sotdd.measure.relations import ALL, correlate
 from sotdd.measure.statistics import CLASSES, NAMED, PAIRS, RARE, WITHIN, Doubles
 
@@ -151,7 +151,7 @@ def _describe_aspect(one: Column, aspect: str, value: float) -> tuple[str, str]:
         return _say_share(one, aspect, value)
     unit = float(np.nanmax(np.abs(one.values))) or 1.0  # however large values are
     first, second = (unit * float(np.std(side / unit)) for side in one.sides)
-    ranks = score_numbers(one.values.astype(np.float64), one.known)["spread"]
+    ranks = score_numbers(one.ranks)["spread"]
     if (second > first) == (one.split(ranks)[1].mean() > 0):
         return "wider" if second > first else "narrower", f"spread {' → '.join(_say_all((first, second)))}"
     widths = [float(np.diff(np.quantile(side, (0.05, 0.95)))[0]) for side in one.sides]
@@ -167,7 +167,7 @@ def _say_ranges(one: Column, levels: tuple[float, float]) -> str:
 def _is_spread_apart(one: Column) -> bool:
     """Whether one side lies farther from its own median, by ranks: values that only moved lie farther out among all."""
     sides = [np.abs(side - np.nanmedian(side)) for side in one.split(one.values.astype(np.float64))]
-    first, second = one.split(rank_column(np.concatenate(sides)))
+    first, second = one.split(score_ranks(rank_values(np.concatenate(sides))))
     return abs(float(first.mean() - second.mean())) > _CLEARLY * math.sqrt(1 / len(first) + 1 / len(second))
 
 

@@ -20,7 +20,7 @@ from scipy.special import bdtrc, ndtri
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.resampling import Each, Indices
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.columns import Codes, Column, rank_column, rank_columns
+from sotdd.measure.columns import Codes, Column, rank_columns, rank_values, score_ranks
 from sotdd.measure.statistics import (
     CLASSES,
     PAIRS,
@@ -66,8 +66,9 @@ _MOST_EQUAL = 0.95
 # The level at which neighbours are called alike, over all columns.
 _LEVEL = 0.001
 
-# A column as it is paired: what it is called, ranks (N,) or codes of a category, and the column that it is made of.
-_Paired: TypeAlias = tuple[str, Doubles | Codes, Column]
+# A column as it is paired: what it is called, scores (N,) or codes of a category, and the column that it is made of;
+# None for the normal scores of its ranks.
+_Paired: TypeAlias = tuple[str, Doubles | Codes | None, Column]
 
 
 class Pairs:
@@ -84,7 +85,7 @@ class Pairs:
         most = max(MOST_PAIRED, min(_MOST_OF_FEW, int(math.sqrt(2 * _VALUES / n_rows))))
         paired = _take_some([one for column in columns for one in _list_paired(column)], most)
         self.names = [name for name, _, _ in paired]
-        self._rows = [rows for _, rows, _ in paired]
+        self._rows: list[Any] = [score_ranks(column.ranks) if rows is None else rows for _, rows, column in paired]
         self.of = [(i, j) for i, j in combinations(range(len(paired)), 2) if paired[i][2] is not paired[j][2]]
 
     def score(self) -> Iterator[list[Score]]:
@@ -129,10 +130,8 @@ def _list_paired(column: Column) -> Iterator[_Paired]:
         codes[often] = np.arange(len(often))
         if len(often) > 1:
             yield column.name, codes[column.values], column
-    elif column.kind == "number":
-        ranks = rank_column(column.values)
-        if ranks.any():
-            yield column.name, ranks, column
+    elif column.kind == "number" and column.ranks.max(initial=0) > known.sum():  # a constant has but middle ranks
+        yield column.name, None, column
     gaps = (~known).astype(np.float64)
     if _FEWEST_OF_VALUE <= gaps.sum() <= len(gaps) - _FEWEST_OF_VALUE:
         yield f"{column.name} (missing)", (gaps - gaps.mean()) / gaps.std(), column
@@ -162,7 +161,7 @@ def _find_association(first: Codes, second: Codes) -> float:
 
 def correlate(first: Doubles, second: Doubles) -> float:
     """The rank correlation of two numbers for every row."""
-    one, other = rank_column(first), rank_column(second)
+    one, other = (score_ranks(rank_values(side)) for side in (first, second))
     length = math.sqrt(float(one @ one) * float(other @ other))
     return float(one @ other) / length if length > 0 else 0.0
 

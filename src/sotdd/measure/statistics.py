@@ -158,7 +158,7 @@ def compare_scores(scores: Sequence[Score], members: Floats, each: Each = map) -
         if not some:
             continue
         keys, families, rows = zip(*some, strict=True)
-        table = np.column_stack(rows).astype(np.float32)
+        table = np.stack(rows).astype(np.float32, copy=False).T
         sums = sum_scores(table, members, each)
         if is_mark:
             counts = table.sum(axis=0, dtype=np.float64).astype(int).tolist()

@@ -329,19 +329,22 @@ def _fill_keys(
 
 @step
 def _transport_masses(x: Floats, mass_x: Integers, y: Floats, mass_y: Integers, m: int, n: int) -> tuple[float, float]:
-    """W_1 and W_2^2 between sorted values with masses, which are m and n together."""
+    """W_1 and W_2^2 between sorted values with masses, which are m and n together, and are summed in place."""
+    for masses, others in ((mass_x, n), (mass_y, m)):
+        before = 0
+        for i in range(masses.size):
+            before += masses[i] * others  # in units of 1 / (n m)
+            masses[i] = before
     first = second = 0.0
-    i = j = 0
-    left_x, left_y = mass_x[0] * n, mass_y[0] * m  # in units of 1 / (n m)
-    while left_x > 0 and left_y > 0:
-        width, gap = min(left_x, left_y), np.float64(x[i]) - np.float64(y[j])
+    i = j = here = 0
+    while here < m * n:
+        end, gap = min(mass_x[i], mass_y[j]), np.float64(x[i]) - np.float64(y[j])
+        width = end - here
         first += width * abs(gap)
         second += width * gap * gap
-        next_x, next_y = int(left_x == width), int(left_y == width)
-        i += next_x
-        j += next_y
-        left_x += next_x * mass_x[i] * n - width
-        left_y += next_y * mass_y[j] * m - width
+        i += int(mass_x[i] == end)
+        j += int(mass_y[j] == end)
+        here = end
     unit = 1.0 / (float(m) * float(n))
     return first * unit, second * unit
 
@@ -378,6 +381,7 @@ def split_cells(
             for side in range(2):  # one place for both, since each is compiled anew
                 _order(keys[side], spare, counts, filled[side])
                 _read_keys(keys[side], filled[side], ordered[side], masses[side])
-            found = _transport_masses(ordered[0], masses[0], ordered[1], masses[1], m, cells.shape[1] - m)
+            heaps = masses[0, : filled[0]], masses[1, : filled[1]]
+            found = _transport_masses(ordered[0], heaps[0], ordered[1], heaps[1], m, cells.shape[1] - m)
             for column in range(orders.size):
                 costs[line, number, column] = found[int(orders[column] == 2.0)]

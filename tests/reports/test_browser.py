@@ -206,6 +206,18 @@ def pages(tmp_path_factory):
     return folder
 
 
+def test_a_column_is_found_by_typing_without_a_script(opened, pages):
+    page = opened(pages / "gate.html", java_script_enabled=False)
+    choice = page.locator("select").first
+    assert page.locator(".column:visible").count() == 0
+    choice.focus()
+    page.keyboard.type("heig")
+    assert page.locator(".column:visible h3").all_inner_texts() == ["height"]
+    choice.select_option(label="<b>income</b>")
+    assert page.locator(".column:visible h3").all_inner_texts() == ["<b>income</b>"]
+    assert page.locator(".column:visible .overlay").is_visible()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_verdict_page(opened, pages, kind):
     path = pages / f"{kind}.html"

@@ -128,6 +128,94 @@ def test_python_writes_the_pages_too(rng, tmp_path):
             sotdd.report(test, tmp_path / "x.html", **settings)
 
 
+def test_a_ranking_says_what_is_tied_and_what_is_beyond_chance(rng, tmp_path):
+    y = rng.integers(2, size=80)
+    data = {
+        name: (rng.normal(shift, 1, size=(80, 3)), y)
+        for name, shift in [("mine", 0), ("x", 0), (HOSTILE, 0), ("far", 2)]
+    }
+    others = {name: source for name, source in data.items() if name != "mine"}
+    order = sotdd.pairwise(data, n_projections=64, noise_floor=True).ranking("mine")
+    text, told, code = read(sotdd.report(order, tmp_path / "r.html", datasets=data))
+    assert told["target"] == "mine"
+    assert code is None
+    for part in (
+        "Nearest to mine",
+        "weak hint",
+        "within noise",
+        "far",
+        HOSTILE,
+        f"Why {order.nearest} is that far from mine",
+    ):
+        assert part in text, part
+    assert ("noise cannot tell apart" in text) == (len(order.best) > 1)
+    text, _, _ = read(sotdd.report(sotdd.rank(data["mine"], others, n_projections=64), tmp_path / "p.html"))
+    assert "Whether a distance is beyond chance was not measured" in text
+    with pytest.raises(sotdd.SotddError, match="datasets are x: expected at least 'mine'"):
+        sotdd.report(order, tmp_path / "x.html", datasets={"x": data["x"]})
+
+
+def test_the_changes_of_a_test_have_a_page(rng, tmp_path):
+    a, b = rng.normal(size=(2, 200, 3))
+    for shift, said in ((2, "1 column of 3 changed beyond chance: feature 1"), (0, "No single column, pair or class")):
+        found = sotdd.test(a, b + np.array([0, shift, 0]), n_permutations=99).changes
+        text, told, _ = read(sotdd.report(found, tmp_path / "c.html", datasets={"one": a, "two": b}))
+        assert said in text
+        assert told["n_columns"] == 3
+        assert "What changed from one to two?" in text
+
+
+def test_pages_of_rankings_and_series_from_the_command_line(tables, run):
+    line = ["rank", "train.csv", "gone.csv", "same.csv", "--label", "kind", "--n-projections", 32, "--report", "r.html"]
+    told = json.loads(run(*line, "--json")[1])
+    text, _, python = read(tables / "r.html")
+    assert "Nearest to train.csv: same.csv" in text
+    assert [one.distance.value for one in executed(python)["result"]] == [one["value"] for one in told["ranking"]]
+    run("reference", "train.csv", "-o", "train.ref", "--label", "kind", "--n-projections", 32)
+    for name, source in (("few", "same"), ("away", "gone")):
+        rows = (tables / f"{source}.csv").read_text(encoding="utf-8").splitlines()[:31]
+        (tables / f"{name}.csv").write_text("\n".join(rows), encoding="utf-8")
+        code = run("monitor", "train.ref", f"{name}.csv", "--log", "m.log", "--report", "m.html", "-q")[0]
+        assert code == (name == "away")
+    page = (tables / "m.html").read_text(encoding="utf-8")
+    assert re.findall(r'class="step"[^>]*>([^<]*)<', page) == ["few.csv", "away.csv"]
+    assert "away.csv has drifted" in page
+    assert "Evidence after each batch" in page
+    entries = [json.loads(one)["monitor"] for one in (tables / "m.log").read_text().splitlines()]
+    assert f"limit {entries[0]['limit']:.3g}" in page
+    assert f'title="away.csv: {entries[1]["total"]:.4g}, drift"' in page
+
+
+def test_failures_come_first_and_every_column_can_be_looked_at(tables, run):
+    line = ["check", "train.csv", "same.csv", "gone.csv", "--label", "kind", *FEW, "--report", "p.html"]
+    run(*line)
+    page = (tables / "p.html").read_text(encoding="utf-8")
+    assert "drifted from train.csv: gone.csv (u" in page.split("</h2>")[0]
+    cards = re.findall(r'<details class="batch (\w+)"( open)?><summary><h2>([^<]*)', page)
+    assert [(verdict, opened) for verdict, opened, _ in cards] == [("drift", " open"), ("passed", "")]
+    assert cards[0][2].startswith("What changed in gone.csv: u")
+    assert cards[1][2].startswith("same.csv: passed, p = ")
+    assert page.index("gone.csv: u") < page.index(">Batches<") < page.index("same.csv: passed")
+    for card in page.split('<details class="batch')[1:]:
+        assert [re.sub(r" .*", "", name) for name in re.findall(r"<option[^>]*>([^<]*)", card)[1:]] == [
+            "label",
+            "u",
+            "v",
+            "w",
+        ]
+    u = np.loadtxt("gone.csv", delimiter=",", skiprows=1)[:, 0]
+    shown = card_of(page, "gone.csv").split('class="column c2"')[1].split("</table>")[0]
+    cells = dict(re.findall(r'<th scope="row">([^<]*)</th><td[^>]*>[^<]*</td><td[^>]*>([^<]*)<', shown))
+    assert (cells["values"], cells["missing"]) == ("70", "0 %")
+    assert float(cells["mean"]) == pytest.approx(u.mean(), abs=0.01)
+    assert float(cells["median"]) == pytest.approx(np.median(u), abs=0.01)
+    assert float(cells["largest"]) == pytest.approx(u.max(), abs=0.01)
+
+
+def card_of(page, batch):
+    return next(card for card in page.split('<details class="batch')[1:] if f"in {batch}" in card[:200])
+
+
 def test_no_class_is_shown_where_there_are_no_labels(rng, tmp_path):
     x = rng.normal(size=(2, 60, 3))
     why = sotdd.explain(*x, n_projections=32)

@@ -37,6 +37,7 @@ CHECK_EXAMPLES = o.examples(
 MONITOR_EXAMPLES = o.examples(
     "sotdd monitor train.ref today.csv --log monitor.log",
     "sotdd monitor train.ref monday.csv tuesday.csv --log monitor.log --run-length 50",
+    "sotdd monitor train.ref today.csv --log monitor.log --report monitor.html",
 )
 
 # Rows that a reference is made of, at least: those that are kept, and more for its sketch.
@@ -161,7 +162,7 @@ def check_command(
 
 
 @o.takes(
-    "reading", "drawing", "p", "run_length", "n_permutations", "max_points", "label_names", "device",
+    "reading", "drawing", "page", "p", "run_length", "n_permutations", "max_points", "label_names", "device",
     n_projections=128, max_points=20_000, n_permutations=499,
 )  # fmt: skip
 def monitor_command(
@@ -183,10 +184,12 @@ def monitor_command(
     Exit code 0: no alarm. 1: an alarm, with the columns that changed. 2: a batch
     could not be judged, and is passed over.
     """
-    from sotdd.drift.gate import append_lines, describe_state, open_log, resume_monitor, write_line
-    from sotdd.reports.gate import GateRun
+    from sotdd.drift.gate import append_lines, describe_state, open_log, read_history, resume_monitor, write_line
+    from sotdd.reports.datasets import DatasetSummary
+    from sotdd.reports.gate import GateRun, write_gate_page
 
     open_log(log)
+    history = read_history(log, reference)
     gate = replace(_make_gate(reference, asked), n_permutations=asked.measuring.get("n_permutations", 499))
     if gate.drift is None:
         raise SotddError(f"{reference!r} is a sketch, which has no points to permute: give the data.")
@@ -199,8 +202,11 @@ def monitor_command(
 
     verdicts: list[BatchVerdict] = []
     failures: list[str] = []
-    for verdict, _ in _judge_batches(gate, current, asked, watch):
+    summaries = {}
+    for verdict, opened in _judge_batches(gate, current, asked, watch):
         verdicts.append(verdict)
+        if asked.report is not None and opened is not None:
+            summaries[verdict.batch] = DatasetSummary.of(opened)
         try:
             append_lines(log, [write_line(verdict, reference, monitor=describe_state(monitor))])
         except SotddError as error:  # an alarm is an alarm all the same; the series cannot go on
@@ -211,7 +217,13 @@ def monitor_command(
     if monitor.last is not None:
         low, high = monitor.expected
         note += f" ({low:.0f} to {high:.0f} for two of three references of this size)"
-    _end_run(asked, GateRun(reference, verdicts, gate=gate), failures, {"monitor": describe_state(monitor)}, note)
+    run = GateRun(reference, verdicts, summaries, gate, history)
+    if asked.report is not None:
+        try:
+            write_gate_page(asked.report, run, asked.title)
+        except SotddError as error:  # the verdict stands all the same
+            failures.append(error.say(asked.naming))
+    _end_run(asked, run, failures, {"monitor": describe_state(monitor)}, note)
 
 
 def _make_gate(reference: str, asked: o.Request) -> Gate:

@@ -38,6 +38,7 @@ RANK_EXAMPLES = o.examples(
     "sotdd rank mine.npz data/*.npz",
     "sotdd rank mine.csv::label=kind a.parquet b.parquet --noise-floor",
     "sotdd rank mine.sotdd catalog/*.sotdd --json",
+    "sotdd rank mine.csv a.csv b.csv --report ranking.html",
 )
 MIX_EXAMPLES = o.examples(
     "sotdd mix target.csv us.sotdd eu.csv asia.parquet",
@@ -119,7 +120,7 @@ def matrix_command(
     )
 
 
-@o.takes(*_DATA, "csv", "noise_floor", "method", "max_points")
+@o.takes(*_DATA, "page", "csv", "noise_floor", "method", "max_points")
 def rank_command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
@@ -128,6 +129,15 @@ def rank_command(
     """Rank datasets by their distance from a target, nearest first: which one to start from."""
     datasets = [open_source(source, asked) for source in (target, *candidates)]
     order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
+    if asked.report is not None:
+        from sotdd.reports.report import report_ranking
+
+        texts = [asked.write_source(source) for source in (target, *candidates)]
+        first, *others = datasets
+        points = {one.name: one for one in others if isinstance(one, sotdd.LabelledData)}
+        named = {order.target: first, **points} if isinstance(first, sotdd.LabelledData) else {}
+        known = named if len(named) == len(datasets) else None  # sketches have no points to explain
+        report_ranking(order, asked.report, known, asked.title, (texts[0], texts[1:], asked.settings))
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
 
 

@@ -354,8 +354,12 @@ def read_entries(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 
 def read_history(path: str | os.PathLike[str], reference: str) -> list[dict[str, str]]:
-    """What a log has of batches beside one reference, oldest first, as texts."""
-    entries = [{name: str(value) for name, value in entry.items()} for entry in read_entries(path)]
+    """What a log has of batches beside one reference, oldest first, as texts; of a series also its sum of evidence."""
+    entries = []
+    for entry in read_entries(path):
+        state = entry.pop("monitor", None)
+        evidence = {"evidence": state.get("total")} if isinstance(state, dict) else {}
+        entries.append({name: str(value) for name, value in {**entry, **evidence}.items()})
     name = Path(reference).name  # from whichever folder it was named
     return [one for one in entries if Path(one.get("reference", "")).name == name and "date" in one
             and one.get("verdict") in set(Verdict)]  # fmt: skip

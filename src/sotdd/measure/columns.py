@@ -59,12 +59,16 @@ _STEP = 1e-4
 
 @dataclass(frozen=True)
 class Bars:
-    """How a column is spread over bins or values: shares of either dataset, one for each name."""
+    """How a column is spread over bins or values: shares of either dataset, one for each name.
+
+    ``statistics`` sums it up in words, a line for each: what it is, of the reference, and of the batch.
+    """
 
     names: tuple[str, ...]
     reference: tuple[float, ...]
     batch: tuple[float, ...]
     are_values: bool
+    statistics: tuple[tuple[str, str, str], ...] = ()
 
 
 NO_BARS = Bars((), (), (), True)

@@ -29,7 +29,7 @@ _CLEARLY = 4.0
 _BARS, _MOST_BARS = 16, 8
 
 # Columns that did not change have something to draw only among so many of the clearest.
-_MOST_DRAWN = 40
+_MOST_DRAWN = 200
 
 
 def find_changes(measured: Permutations, level: float, differ: bool) -> Changes:
@@ -253,7 +253,7 @@ def draw_bars(one: Column) -> Bars:
         marks = {**marks, "other values": rest} if rest.any() else marks
     marks = marks if known.all() else {**marks, "missing": ~known}
     first, second = zip(*map(one.share, marks.values()), strict=True) if marks else ((), ())
-    return Bars(tuple(marks), first, second, True)
+    return Bars(tuple(marks), first, second, True, list_statistics(one))
 
 
 def _draw_histogram(one: Column, numbers: Doubles) -> Bars:
@@ -265,4 +265,31 @@ def _draw_histogram(one: Column, numbers: Doubles) -> Bars:
         for side in one.split(one.values)
     )
     ends = _say_all(edges.tolist())
-    return Bars(tuple(f"{a} to {b}" for a, b in pairwise(ends)), first, second, False)
+    return Bars(tuple(f"{a} to {b}" for a, b in pairwise(ends)), first, second, False, list_statistics(one))
+
+
+def list_statistics(one: Column) -> tuple[tuple[str, str, str], ...]:
+    """What people ask of a column: how many values, how many of them differ, what is missing, and where they lie."""
+    sides = one.sides
+    counts = [(f"{len(side):,}", f"{len(np.unique(side)):,}") for side in sides]
+    found = dict(zip(("values", "distinct values"), zip(*counts, strict=True), strict=True))
+    found["missing"] = tuple(map(say_percent, one.share(~one.known)))
+    if not all(map(len, sides)):
+        pass
+    elif one.is_number:
+        levels = {"smallest": 0.0, "5 % below": 0.05, "median": 0.5, "95 % below": 0.95, "largest": 1.0}
+        ends = [np.quantile(side, list(levels.values())).tolist() for side in sides]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found["mean"] = _say_pair([float(np.mean(side)) for side in sides])
+            found["standard deviation"] = _say_pair([float(np.std(side)) for side in sides])
+        found |= {name: _say_pair(pair) for name, pair in zip(levels, zip(*ends, strict=True), strict=True)}
+    else:
+        most = [np.bincount(side) for side in sides]
+        found["most common"] = tuple(
+            f"{show(one.texts[int(count.argmax())], 30)} ({say_percent(count.max() / count.sum())})" for count in most
+        )
+    return tuple((name, first, second) for name, (first, second) in found.items())
+
+
+def _say_pair(values: Sequence[float]) -> tuple[str, ...]:
+    return tuple(_say_all(values)) if all(map(math.isfinite, values)) else ("–", "–")

@@ -83,14 +83,16 @@ class Point:
 
 def write_gate_page(path: str | os.PathLike[str], run: GateRun, title: str | None = None) -> Path | str:
     """Write the page of a run; returns its path."""
-    history = run.history[-_MOST_HISTORY:]
+    of_series = [one for verdict in run.verdicts for one in verdict.outcomes if one.criterion == "evidence"]
+    history = [entry for entry in run.history if "evidence" in entry or not of_series][-_MOST_HISTORY:]
+    shown = "evidence" if of_series else "distance"
     names = shorten_names([run.reference, *(verdict.batch for verdict in run.verdicts)])
     remarks = [() if run.gate is None else run.gate.reference.remarks]
     remarks += [verdict.distance.remarks for verdict in run.verdicts if verdict.distance is not None]
     points = [
         Point(
             shorten_names([entry.get("batch", "")])[0], entry["date"][:10], entry["verdict"],
-            _read_number(entry.get("distance")), is_far=entry["verdict"] == "drift" and "distance" not in entry,
+            _read_number(entry.get(shown)), is_far=entry["verdict"] == "drift" and shown not in entry,
         )
         for entry in history
     ]  # fmt: skip
@@ -99,9 +101,11 @@ def write_gate_page(path: str | os.PathLike[str], run: GateRun, title: str | Non
     for verdict, name in zip(run.verdicts, names[1:], strict=True):
         if verdict.batch in run.summaries:  # which could be opened
             datasets.append((name, run.summaries[verdict.batch]))
-        value = None if verdict.distance is None else verdict.distance.value
+        sums = [one.value for one in verdict.outcomes if one.criterion == "evidence"]
+        value = sums[0] if sums else None if verdict.distance is None or of_series else verdict.distance.value
         is_far = value is None and verdict.verdict is Verdict.DRIFT
-        points.append(Point(name, today, verdict.verdict, value, _find_chance(verdict), is_far))
+        chance = None if of_series else _find_chance(verdict)
+        points.append(Point(name, today, verdict.verdict, value, chance, is_far))
     return write_page(
         path,
         "gate.html",
@@ -110,9 +114,11 @@ def write_gate_page(path: str | os.PathLike[str], run: GateRun, title: str | Non
         verdicts=run.verdicts,
         reference=names[0],
         batches=names[1:],
-        worst=_find_worst(run.verdicts),
+        order=_sort_batches(run.verdicts),
         history=history,
         points=points,
+        shown=shown,
+        line=of_series[0].limit if of_series else None if run.gate is None else run.gate.limit,
         gate=run.gate,
         datasets=datasets,
         remarks=join_remarks(*remarks),
@@ -134,15 +140,15 @@ def _read_number(text: str | None) -> float | None:
     return value if 0 <= value < 1e300 else None
 
 
-def _find_worst(verdicts: Sequence[BatchVerdict]) -> int | None:
-    """The batch that drifted most: the smallest p-value, then the largest distance; None where none drifted."""
+def _sort_batches(verdicts: Sequence[BatchVerdict]) -> list[int]:
+    """The batches by what drifted most: the smallest p-value, then the largest distance."""
 
     def rank(place: int) -> tuple[float, float]:
         verdict = verdicts[place]
         p_value = 1.0 if verdict.p_value is None else verdict.p_value
         return p_value, -math.inf if verdict.distance is None else -verdict.distance.value
 
-    return min((place for place, one in enumerate(verdicts) if one.verdict is Verdict.DRIFT), key=rank, default=None)
+    return sorted(range(len(verdicts)), key=rank)
 
 
 def _find_chance(verdict: BatchVerdict) -> tuple[float, float] | None:

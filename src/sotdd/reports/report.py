@@ -14,18 +14,18 @@ import numpy as np
 
 from sotdd.basics.errors import SotddError, describe
 from sotdd.basics.resources import Progress, report_progress
-from sotdd.basics.text import json_number, say_count
+from sotdd.basics.text import join_names, json_number, say_count
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import DistanceMatrix, Ranking
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.changes import TwoSampleTest
+from sotdd.measure.changes import Changes, TwoSampleTest
 from sotdd.measure.classes import are_too_many
 from sotdd.measure.explain import explain
 from sotdd.measure.explanation import Explanation
 from sotdd.measure.mix import Mixture
 from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
-from sotdd.reports.page import refuse_page, shorten_names, write_page
+from sotdd.reports.page import Tone, refuse_page, shorten_names, write_page
 
 # Pairs of a matrix that are explained, of the nearest and of the farthest; and permutations of their tests.
 _EXPLAINED, _PERMUTATIONS = 2, 199
@@ -35,7 +35,7 @@ _NUMBERS = ("within_noise", "test", "features", "labels", "classes", "renamed")
 
 
 def report(
-    result: DistanceMatrix | TwoSampleTest | Explanation | Mixture,
+    result: DistanceMatrix | Ranking | TwoSampleTest | Changes | Explanation | Mixture,
     path: str | os.PathLike[str],
     *,
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
@@ -46,19 +46,19 @@ def report(
 
     The page sums up the result in words. Of a matrix it ranks the pairs with their intervals, draws a heat map,
     a map and a dendrogram, and explains the nearest and the farthest pairs. Of a test it shows the verdict and the
-    distance beside chance, of an explanation what the distance comes from. It also shows the settings and
-    the fingerprint of the projections.
+    distance beside chance, of an explanation what the distance comes from, of a ranking the ties and what is beyond
+    chance. It also shows the settings and the fingerprint of the projections.
 
     Parameters
     ----------
     result
-        What `pairwise`, `test`, `explain` or `mix` returned.
+        What `pairwise`, `rank`, `test`, `explain` or `mix` returned, or the ``changes`` of a test.
     path
         Where to write it; an existing file is replaced once the new one is complete.
     datasets
         The datasets that were compared: the page says how many points, classes and missing values each has and
         where its values lie. Of a matrix, the two nearest and the two farthest pairs are explained, class by class,
-        through the same projections.
+        through the same projections; of a ranking the nearest candidate, of data that hold it and the target by name.
     title
         The title of the page; None for a question that fits the result.
     progress
@@ -80,13 +80,15 @@ def report(
     ...     sotdd.report(matrix, f"{folder}/report.html", datasets=data).name
     'report.html'
     """
-    if isinstance(result, (TwoSampleTest, Explanation)):
+    if isinstance(result, (TwoSampleTest, Changes, Explanation)):
         return report_pair(result, path, datasets, title)
+    if isinstance(result, Ranking):
+        return report_ranking(result, path, datasets, title)
     if isinstance(result, Mixture):
         return report_mixture(result, path, title)
     if not isinstance(result, DistanceMatrix):
         raise SotddError(
-            f"is {describe(result)}: expected what sotdd.pairwise, sotdd.test, sotdd.explain or sotdd.mix returned.",
+            f"is {describe(result)}: expected what sotdd.pairwise, rank, test, explain or mix returned.",
             setting="result",
         )
     refuse_page(path)  # before classes are compared, which may take long
@@ -96,7 +98,7 @@ def report(
 
 
 def report_pair(
-    result: TwoSampleTest | Explanation,
+    result: TwoSampleTest | Changes | Explanation,
     path: str | os.PathLike[str],
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
     title: str | None = None,
@@ -109,7 +111,7 @@ def report_pair(
         raise SotddError(
             f"has {say_count(len(data), 'dataset')}: expected the two that were compared.", setting="datasets"
         )
-    known = ("a", "b") if isinstance(result, TwoSampleTest) else result.names
+    known = result.names if isinstance(result, Explanation) else ("a", "b")
     whole = [one.name for one in data] or list(known)
     names = shorten_names(whole)
     summaries = list(zip(names, map(DatasetSummary.of, data), strict=False))
@@ -118,9 +120,40 @@ def report_pair(
     if isinstance(result, TwoSampleTest):
         numbers |= result.to_dict()
         return write_page(path, "test.html", result.verdict.tone, test=result, data=numbers, **shown)
+    if isinstance(result, Changes):
+        tone: Tone = "bad" if result.changed or result.pairs or result.classes else "good"
+        return write_page(path, "changes.html", tone, changes=result, data=numbers | result.to_dict(), **shown)
     numbers |= _collect_numbers(result)
     why = replace(result, names=(names[0], names[1]))
     return write_page(path, "explanation.html", "good" if why.within_noise else "plain", why=why, data=numbers, **shown)
+
+
+def report_ranking(
+    ranking: Ranking,
+    path: str | os.PathLike[str],
+    datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
+    title: str | None = None,
+    asked: tuple[str, Sequence[str], Mapping[str, Any]] | None = None,
+) -> Path | str:
+    """Write the page of a ranking; ``asked`` are its target, its candidates and the settings, if they are known."""
+    refuse_page(path)
+    data = {} if datasets is None else {one.name: one for one in open_all(datasets)}
+    target, *names = shorten_names([ranking.target, *ranking.names])
+    short, why = dict(zip((ranking.target, *ranking.names), (target, *names), strict=True)), None
+    if data and ranking.lines:
+        if not {ranking.target, ranking.nearest} <= set(data):
+            raise SotddError(
+                f"are {join_names(list(data))}: expected at least {ranking.target!r} and {ranking.nearest!r}, by name.",
+                setting="datasets",
+            )
+        pair, p = (data[ranking.target], data[ranking.nearest]), ranking.lines[0].distance.p
+        if not are_too_many(*(len(one.classes) for one in pair)):
+            found = explain(*pair, p=p, n_permutations=_PERMUTATIONS)
+            why = replace(found, names=(target, short[ranking.nearest]))
+    summaries = [(short.get(name, name), DatasetSummary.of(one)) for name, one in data.items()]
+    shown = {"title": title, "target": target, "names": names, "datasets": summaries, "asked": asked, "why": why}
+    best = [short[name] for name in ranking.best]
+    return write_page(path, "ranking.html", "plain", ranking=ranking, best=best, data=ranking.to_dict(), **shown)
 
 
 def report_mixture(

@@ -120,7 +120,7 @@ class PreparedRows:
         if self._encoder is not None:
             batch = _encode(self._encoder, batch)
         elif isinstance(batch[0], str):
-            raise SotddError(f"dataset {self._name!r} holds text: pass encoder=, such as the name of a model.")
+            raise SotddError(f"dataset {self._name!r} holds text", use={"encoder": HASHING})
         if not isinstance(batch, np.ndarray):
             raise SotddError(f"dataset {self._name!r} holds {describe(batch[0])}: expected numbers, texts or images.")
         if batch.dtype.kind == "f":

@@ -243,19 +243,11 @@ def measure_pairs(
     if not isinstance(how.method, str):
         raise SotddError(f"method is {describe(how.method)}: expected a name, such as 'sotdd' or 'otdd'.")
     sources = [(name, read_sketch(one)) for name, one in sources]
-    sketch = next((source for _, source in sources if isinstance(source, Sketch)), None)
-    if sketch is not None:
-        if how.method != "sotdd":
-            raise SotddError(
-                f"{sketch.name!r} is a sketch, which has no points for method {how.method!r}: give the data."
-            )
-        more = [*settings, *(name for name in how.list_chosen() if name not in ("p", "estimator"))]
-        if more:
-            raise SotddError(f"{', '.join(more)} cannot be chosen for a sketch, which has no points: leave that out.")
-        shown: dict[str, Any] = {"device": how.device, "progress": how.progress}
-        return compare_sketches(sources, pairs, how.p, estimator=how.estimator, **shown), sketch.through
-    by_peer = how.method != "sotdd"
-    reading, settings = split_reading(settings, by_peer=by_peer, drawn=how.projections is not None)
+    by_peer, sketches = how.method != "sotdd", [source for _, source in sources if isinstance(source, Sketch)]
+    drawn = how.projections is not None or bool(sketches)
+    reading, settings = split_reading(settings, by_peer=by_peer, drawn=drawn)
+    if sketches:
+        return _measure_sketches(sources, pairs, how, reading, settings), sketches[0].through
     data = open_all(**reading)
     if how.method not in _BLIND_TO_LABELS:
         refuse_half_labelled(data)
@@ -275,6 +267,26 @@ def measure_pairs(
     if named is None:
         return distances, recipe
     return {pair: named.describe(found) for pair, found in distances.items()}, None
+
+
+def _measure_sketches(
+    sources: Sequence[tuple[str, Comparable]],
+    pairs: Sequence[tuple[int, int]],
+    how: Measuring,
+    reading: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[tuple[int, int], Distance]:
+    """Measure sketches, and data by the projections of the first; nothing else that has to do with points is taken."""
+    names = [source.name for _, source in sources if isinstance(source, Sketch)]
+    if how.method != "sotdd":
+        raise SotddError(f"{names[0]!r} is a sketch, which has no points for method {how.method!r}: give the data.")
+    unread = reading if len(names) == len(sources) else {}
+    more = [*settings, *unread, *(one for one in how.list_chosen() if one not in ("p", "estimator", "projections"))]
+    if more:
+        raise SotddError(f"{', '.join(more)} cannot be chosen for a sketch, which has no points: leave that out.")
+    given = None if how.projections is None else check_projections(how.projections)
+    shown: dict[str, Any] = {"device": how.device, "progress": how.progress}
+    return compare_sketches(sources, pairs, how.p, given, estimator=how.estimator, reading=reading, **shown)
 
 
 def fit_named(

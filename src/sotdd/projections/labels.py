@@ -198,8 +198,9 @@ class Polynomials(LabelTerms):
         order = int(np.flatnonzero(self.coefficients[line])[-1])
         return OutOfRange(
             f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
-            f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
-            "moments=sotdd.projections.UniformOrders(4)."
+            f"(projection {projection:,}); bring outliers in, or take lower orders, such as "
+            "moments=sotdd.projections.UniformOrders(4)",
+            use={"scale": "pooled"},
         )
 
 

@@ -5,10 +5,11 @@ Streams are counted instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TypeAlias, Unpack
+from types import MappingProxyType
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -191,13 +192,21 @@ def compare_sketches(
     sources: Sequence[tuple[str, Comparable]],
     pairs: Sequence[tuple[int, int]],
     p: float,
+    projections: Projections | None = None,
     *,
     estimator: Estimator = "controlled",
     device: str = "auto",
     progress: Progress = None,
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[tuple[int, int], Distance]:
-    """Distances of some pairs of sketches and data; data are sketched the way the first sketch was."""
+    """Distances of some pairs of sketches and data; data are sketched the way the first sketch was.
+
+    ``projections`` are those of the sketches where their file cannot say them, as with laws of one's own.
+    """
     first = next(source for _, source in sources if isinstance(source, Sketch))
+    if projections is not None:
+        given = SavedProjections.of(projections)
+        first.through.refuse_other(given, f"sketch {first.name!r} and the data")
     n_quantiles = None if first.exact else first.n_quantiles
     sketches = []
     for name, source in sources:
@@ -205,8 +214,10 @@ def compare_sketches(
             first.through.refuse_other(source.through, f"sketches {first.name!r} and {source.name!r}")
             sketches.append(source)
             continue
-        projections = require_projections(first)
-        made = sketch(source, projections, n_quantiles=n_quantiles, name=name, device=device, progress=progress)
+        projections = projections or require_projections(first)
+        made = sketch(
+            source, projections, n_quantiles=n_quantiles, name=name, device=device, progress=progress, **reading
+        )
         sketches.append(made)
     return {(i, j): sketches[i].distance(sketches[j], p, estimator=estimator) for i, j in pairs}
 

@@ -121,7 +121,7 @@ class Columns:
                 for title, one in judged.items()
                 if not wanted[title] and isinstance(one, Column) and reading.schema.left_out[title].why != "empty"
             }
-        if not any(isinstance(one, Column) for one in judged.values()):  # but for ids there is nothing else
+        if not any(isinstance(one, Column) or one.why == "free text" for one in judged.values()):  # only ids
             judged |= {title: Column(title, "number") for title, one in judged.items() if one == LeftOut("id")}
         features = tuple(one for one in judged.values() if isinstance(one, Column))
         left_out = {

@@ -84,7 +84,7 @@ def product(turns: int, n: int = 10_000, d: int = 784, count: int = 1000, most: 
     ]
     if d <= 784:
         rest = (sphere - bare) / (2 * n * count) * 1e9
-        lines.append(Line("all that is not the product, per value", f"{rest:.1f} ns", "≤ 10 ns", rest <= 10))
+        lines.append(Line("time outside matrix multiplication, per value", f"{rest:.1f} ns", "≤ 10 ns", rest <= 10))
     return lines
 
 

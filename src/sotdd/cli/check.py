@@ -119,15 +119,15 @@ def check_command(
     Exit code 0: none has. 1: one has drifted. 2: it could not be decided, such as
     for input that cannot be read or has too few rows.
 
-    Without options, a permutation test decides at a level of 5 %: of 20 commands
-    whose batches have not drifted, about one fails. Between sketches, which have no points
-    to permute, what halves of each differ by decides at that level. --fail-above
-    decides by the size of the drift instead, in units of the spread of the reference.
+    By default a permutation test decides at a level of 5 %: the false-alarm rate is 5 %
+    of commands. Sketches have no points to permute: their random halves decide, at the
+    same level. --fail-above decides by the size of the drift instead, in units of the
+    spread of the reference.
 
     The verdict is that of `sotdd test` for the rows of the reference and of the batch,
-    of which at most --max-points each are used. A line says what decided it and where it
-    lies; below are the columns that changed, with p-values that are right for all columns
-    together, and what changed in the table itself, such as columns that are new.
+    of which at most --max-points each are used. It says what decided and in which column;
+    below are the columns that changed, with p-values corrected for their number, and what
+    changed in the table itself, such as new columns.
     """
     from sotdd.drift.gate import BatchVerdict, open_log
     from sotdd.measure.changes import LEVEL
@@ -170,19 +170,17 @@ def monitor_command(
         str, typer.Argument(metavar="REFERENCE", help="A dataset, or what sotdd reference made (.ref).")
     ],
     current: Annotated[list[str], typer.Argument(metavar="BATCH...", help="Datasets, in the order they came in.")],
-    log: Annotated[
-        str, typer.Option(metavar="FILE", help="Where the series is kept, a line for every batch; made if it is new.")
-    ],
+    log: Annotated[str, typer.Option(metavar="FILE", help="The file that keeps the series, a line for every batch.")],
     asked: o.Request,
 ) -> None:
     """Say whether a series of batches has drifted, by the evidence of all of them.
 
-    A drift too small for any single batch adds up. Where nothing drifts, there is
-    one false alarm in --run-length batches on average. Each call goes on where the
-    log ends; after an alarm the sum begins anew. Give every batch once.
+    A drift too small for any single batch adds up. If nothing drifts, there is one
+    false alarm in --run-length batches on average. Each call continues where the log
+    ends; after an alarm the sum starts again from zero. Pass every batch once.
 
     Exit code 0: no alarm. 1: an alarm, with the columns that changed. 2: a batch
-    could not be judged, and is passed over.
+    could not be judged, and was skipped.
     """
     from sotdd.drift.gate import append_lines, describe_state, open_log, read_history, resume_monitor, write_line
     from sotdd.reports.datasets import DatasetSummary

@@ -37,7 +37,7 @@ SOURCE_HELP = (
 SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."
 
 A = Annotated[str, typer.Argument(metavar="A", help=SOURCE_HELP)]
-B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given the same way.")]
+B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, in the same form.")]
 
 # Remarks that are printed unless all are asked for.
 _MOST_REMARKS = 3
@@ -71,14 +71,14 @@ MEASURING: _Known = {
     "p": _option(2.0, "Order of transport, at least 1."),
     "rel_tol": _option(
         None,
-        "Draw projections until the standard error is at most this share of the distance, such as 0.01.",
+        "Sample projections until the standard error is at most this share of the distance, such as 0.01.",
         type=float,
         metavar="SHARE",
     ),
-    "noise_floor": _option(False, "Also measure how far apart two samples of the same data are."),
+    "noise_floor": _option(False, "Also measure how far apart two samples of the same data would be."),
     "label_names": _option(
         "ignore",
-        "match: classes that swap names count as a difference; ignore: only how classes lie counts.",
+        "ignore: class names are ignored; match: two classes that swap names are a difference.",
         *("ignore", "match"),
     ),
     "method": _option(
@@ -101,7 +101,7 @@ MEASURING: _Known = {
     "min_points": _option(
         10, "With fewer points a batch does not pass: it is undecided.", metavar="N", take=check_count
     ),
-    "require_all_columns": _option(False, "A batch with a column that is left out does not pass: it is undecided."),
+    "require_all_columns": _option(False, "A batch is undecided if any of its columns is left out."),
     "max_points": _option(None, OPTIONS["max_points"].help, type=int),
     "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),
 }

@@ -58,7 +58,7 @@ _CHUNK_BYTES = 512 << 20
 # Shares that the points of a dataset are gone through in, at most, values that each has at least, and the memory that
 # sums of their classes may take together. They depend on the data alone, so that sums have the same bits.
 _SHARES, _SHARE_VALUES, _SHARE_BYTES = 16, 1 << 16, 256 << 20
-# Values that are gone through at a time, which stay in a second-level cache, of no fewer points than have a lane each.
+# Values that are processed at a time, which fit in a second-level cache; and at least this many points, a lane each.
 _BLOCK_VALUES, _FEWEST_ROWS = 1 << 18, 8
 
 # Indices of sides that are listed at a time, so that they take about 64 MB.

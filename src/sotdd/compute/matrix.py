@@ -126,7 +126,7 @@ class DistanceMatrix(Result):
         return self.distances[i, j]
 
     def nearest(self, name: str) -> str:
-        """Which of the others comes first in `ranking`, which also says what noise cannot tell apart from it."""
+        """The first of `ranking`, which also has those that are not significantly different from it."""
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")
         return self.ranking(name).nearest
@@ -244,7 +244,7 @@ class Ranking(Result):
     """Datasets in order, the nearest to a target first.
 
     `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it. Its answer is ``best``: all
-    candidates that noise cannot tell apart from the first one, ``nearest``.
+    candidates that are not significantly different from the first one, ``nearest``.
 
     Attributes
     ----------
@@ -278,8 +278,8 @@ class Ranking(Result):
     ) -> Ranking:
         """Bring distances into order, or the k nearest; those not clearly farther than the first of a rank share it.
 
-        The order is that of `find_limits`. Candidates that noise cannot tell apart from the first come right after it,
-        whatever their limits.
+        The order is that of `find_limits`. Candidates that are not significantly different from the first come
+        right after it, whatever their limits.
 
         Examples
         --------
@@ -311,12 +311,12 @@ class Ranking(Result):
 
     @property
     def nearest(self) -> str:
-        """The name of the candidate that comes first, if you need a single one; ``best`` has all that may be."""
+        """The name of the candidate that comes first, if you need a single one; ``best`` has all that may be it."""
         return self.lines[0].name
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The names of the candidates that noise cannot tell apart from the first, itself included."""
+        """The names of the candidates that are not significantly different from the first, itself included."""
         return tuple(line.name for line in self.lines if line.rank == 1)
 
     @property

@@ -86,10 +86,10 @@ class DriftMonitor(Result):
 
     @property
     def expected(self) -> tuple[float, float]:
-        """Batches to a false alarm that two of three references of this size give; NaN before the first batch.
+        """The range of batches per false alarm for two of three references of this size; NaN before the first batch.
 
-        A reference is itself a sample of n points, off its source by chance, and that shifts the scores of all batches
-        of m points alike: by about √(m / n) / 2 of their standard deviation, as measured.
+        A reference is itself a sample of n points, and its sampling error shifts the scores of all batches of m points
+        alike: by about √(m / n) / 2 of their standard deviation, as measured.
         """
         if self.last is None:
             return math.nan, math.nan
@@ -98,7 +98,7 @@ class DriftMonitor(Result):
         return find_run_length(self.limit, shift), find_run_length(self.limit, -shift)
 
     def after(self, batch: Dataset, *, n_permutations: int = 499) -> DriftMonitor:
-        """The monitor after one more batch; after an alarm it begins anew."""
+        """The monitor after one more batch; after an alarm it starts again from zero."""
         # The same permutations in every batch would be mostly of the same points, and wrong in the same direction.
         reference = replace(self.reference, seed=self.reference.seed + self.n_batches)
         result = reference.test(batch, n_permutations=n_permutations)

@@ -251,8 +251,8 @@ class Reading:
     )
     missing: str = _option(
         "mean",
-        "What to do about missing values: mean fills in the mean of the column and compares how many are missing, drop "
-        "leaves out rows in which a feature is missing, error refuses them. Rows without a label are left out. NaN in "
+        "Missing values: mean fills in the mean of the column and compares how many are missing, drop leaves out rows "
+        "in which a feature is missing, error refuses them. Rows without a label are left out. NaN in "
         "the features of an array is always refused.",
         choices=("mean", "drop", "error"),
         sources=_NEW,
@@ -347,8 +347,8 @@ class Reading:
     )
     blocks: int | None = _option(
         None,
-        "This many rows after each other belong together, as in a series whose neighbours are alike. Tests and noise "
-        "floors permute whole blocks.",
+        "This many consecutive rows belong together, as in a series whose neighbours are alike. Tests and noise floors "
+        "permute whole blocks.",
         take=check_count,
         parse=_parse_value,
         kept=True,

@@ -38,7 +38,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
     Parameters
     ----------
     projections
-        What both sides are seen through: `sotdd.Projections.fit` on a sample of the real data. Every process needs
+        What both sides are projected by: `sotdd.Projections.fit` on a sample of the real data. Every process needs
         the same, so fit them on the same sample or pickle them.
     p
         The order of transport.
@@ -46,7 +46,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         A torch module that makes feature vectors of what `update` is given, such as images; None for features as
         they are. It runs without gradients, in the mode that it is in.
     reset_real_features
-        Whether `reset` forgets the real data too. With False they are counted once, for all epochs.
+        Whether `reset` drops the real data too. With False they are counted once, for all epochs.
     **kwargs
         Settings of `torchmetrics.Metric`, such as ``sync_on_compute``.
 
@@ -143,7 +143,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         raise SotddError("a batch is of one side, real or synthetic, and has no distance: call update, later compute.")
 
     def reset(self) -> None:
-        """Forget all batches, or all synthetic ones; see ``reset_real_features``."""
+        """Drop all batches, or all synthetic ones; see ``reset_real_features``."""
         kept = {} if self.reset_real_features else {name: list(getattr(self, name)) for name in _name_states("real")}
         super().reset()
         for name, parts in kept.items():

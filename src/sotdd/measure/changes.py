@@ -49,7 +49,7 @@ class ColumnChange(Result):
     column, kind
         What it is called, such as "feature 3" where features have no names; and what it holds.
     changed
-        Whether it changed beyond chance: the test of both datasets says that they differ, and its p-value is small.
+        Whether it changed: the test of both datasets finds a difference, and the column's p-value is small.
     what
         How it changed, such as "moved" or "more gaps"; if it did not, in what it differs most.
     detail
@@ -91,7 +91,7 @@ class ColumnChange(Result):
 
 @dataclass(frozen=True)
 class CorrelationChange(Result):
-    """Two columns that go together differently: their names, and how strongly they do on either side.
+    """Two columns whose correlation changed: their names, and both correlations.
 
     Of numbers these are rank correlations, of two categories Cramér's V; of a category and a number, the correlation
     with the mean of each value.
@@ -109,7 +109,7 @@ class CorrelationChange(Result):
 
 @dataclass(frozen=True)
 class ClassChange(Result):
-    """A class that changed inside: in which column, or in how two of them go together, and by how much."""
+    """A class that changed inside: in which column or correlation of two columns, and by how much."""
 
     label: str
     column: str
@@ -134,17 +134,16 @@ class Changes(Result):
     columns
         Every column that could be compared, the clearest change first, then the largest share.
     pairs
-        Pairs of columns that go together differently beyond chance, the clearest first.
+        Pairs of columns whose correlation changed, the clearest first.
     classes
-        Classes that changed inside beyond chance, each with the column that shows it most; none if all of them did.
+        Classes that changed inside, each with the column that shows it most; none if all of them did.
     level
         The probability of naming any column where nothing changed; the same for pairs and for classes.
     nearest
-        The column, pair or class with the smallest p-value, whether or not it is beyond chance; None if none could be
-        compared.
+        The column, pair or class with the smallest p-value, significant or not; None if none could be compared.
     together
-        The share of how columns go together, once each has the same distribution on both sides: the change of their
-        correlations, and whatever else is not in one column alone. None where shares were not measured.
+        The share of changed correlations, and of whatever else is not in one column alone, once each column has the
+        same distribution on both sides. None where shares were not measured.
     shape
         That of a point, where points are images.
 
@@ -181,7 +180,7 @@ class Changes(Result):
 
     @property
     def changed(self) -> tuple[ColumnChange, ...]:
-        """The columns that changed beyond chance."""
+        """The columns that changed."""
         return tuple(one for one in self.columns if one.changed)
 
     @property

@@ -125,9 +125,8 @@ def test(
     spread of all points, which are permuted and so count the same; for datasets of one size it is that of
     ``distance(a, b, n_projections=128, estimator="plain")``. With ``projections=matrix`` it is the unit of that matrix.
 
-    Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself never looks at
-    their names, so the same classes under new names are not found to differ; under each other's
-    names they may or may not be.
+    Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself ignores their names, so the same
+    classes under new names are not found to differ; if two swap their names, they may or may not be.
 
     Parameters
     ----------
@@ -145,19 +144,19 @@ def test(
     projections
         As in `sotdd.distance`.
     n_permutations
-        How many permutations, at most; the smallest p-value is 1 / (n_permutations + 1). Of 400 or more, 39 come first,
-        and then 99; if they give p ≥ 0.5 or p ≥ 0.2 the test ends there. That can only prevent rejections, so every
-        level below 0.2 still holds.
+        How many permutations, at most; the smallest p-value is 1 / (n_permutations + 1). With 400 or more, the test
+        stops after 39 if p ≥ 0.5 and after 99 if p ≥ 0.2. That can only prevent rejections, so every level below 0.2
+        still holds.
     statistic
-        "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
-        beside the spread in every direction, points beyond three spreads brought that near; the largest difference
-        of a single column, of a rare mark (a gap, a rare category, a flag), of how two columns go together, of how
-        columns go together with the classes, and along the principal axes. Whatever stands out most counts, and every
-        permutation is judged in the same way, so that the level holds. Single columns are tested in tables of up
-        to 33 million values. "distance": the distance alone.
+        "combined": the distance with labels and without, each for p = 1 and p = 2; the gap between means in units of
+        the joint spread, with points clipped to three spreads; and the largest difference of a single column, of a
+        rare mark (a gap, a rare category, a flag), of the relation of two columns, of the relation of columns to the
+        classes, and along the principal axes. The statistic that stands out most decides, and every permutation is
+        judged in the same way, so that the level holds. Single columns are tested in tables of up to 33 million
+        values. "distance": the distance alone.
     label_names
-        "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
-        the same name are compared, and their shares, so that two classes that exchange their names differ.
+        "ignore": class names are ignored. "match": means and shares of classes of the same name are compared too, so
+        that two classes that swap their names differ.
     max_points
         Use a random sample of this many points of each dataset, where there are more.
     groups, blocks

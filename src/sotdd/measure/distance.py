@@ -101,14 +101,14 @@ def distance(
         ``"table.csv::label=species"``, a torch or Hugging Face dataset: all that `open_dataset` opens.
         Features are any array of shape (n, ...) of real numbers; labels are any hashable values. The
         label sets need not have anything in common. Or a `Sketch`, or the path of one: the other side
-        is then projected by the same projections, and no setting that draws them is given.
+        is then projected by the same projections, whose settings cannot be passed as well.
     p
         The order of transport, any real number from 1.
     n_projections
         How many projections; the error falls with its square root.
     n_moments, moments, label_law
-        How a class enters: "moments" (how many, and by what law their orders are drawn), "quantiles",
-        or a label law; see `Projections.fit`.
+        How a class is summarised: "moments" (how many, and the law of their orders), "quantiles", or a label law; see
+        `Projections.fit`.
     directions, label_directions
         The law of directions; and whether class terms share those of features, or have their own ("own").
     scale
@@ -117,30 +117,29 @@ def distance(
         which is "arcsinh" where columns have names (frames, CSV, Parquet, Arrow) and "pooled" for arrays, images and
         embeddings. None for features as they are, or a `Scaler` to reuse.
     seed
-        The seed of all that is random in the call, projections, samples and splits: an integer, or a NumPy Generator.
+        The seed of everything random in the call, projections, samples and splits: an integer, or a NumPy Generator.
     projections
         Projections to reuse in place of all of the above but p, or a matrix that has some: results are then comparable
         with others from the same projections. They bring their own scaler.
     estimator
-        "controlled": directions lean towards the principal directions of the data, with weights that correct for it,
-        and control variates remove most of the variance (docs/estimators.md). "plain": the mean over projections, as in
-        the paper. Both are unbiased; through fixed ``projections`` only the plain mean is a metric exactly. What
-        cannot be controlled is left plain, and the result's ``estimator`` says what was controlled: label laws that
-        do not draw polynomials cannot be, nor other laws of directions than `Sphere` and `Hadamard`.
+        "controlled": importance sampling of directions near the principal directions of the data, and control
+        variates, which remove most of the variance (docs/estimators.md). "plain": the mean over projections, as in
+        the paper. Both are unbiased; through fixed ``projections`` only the plain mean is a metric exactly. Label
+        laws without polynomials, and laws of directions other than `Sphere` and `Hadamard`, have no controls; the
+        result's ``estimator`` says what was controlled.
     method
         "sotdd", or another distance: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd". These take the
         settings and defaults that they have in `sotdd.peers`, and scale features only on request.
     rel_tol, max_projections
-        Draw until the standard error is at most ``rel_tol`` of the value, or there are
-        ``max_projections``. It first looks at the error after ``n_projections``, at most 512.
+        Sample projections until the standard error is at most ``rel_tol`` of the value, or there are
+        ``max_projections``. The error is first checked after ``n_projections``, at most 512.
     noise_floor
-        Also say what two samples of the pooled data of these sizes would give: from 59 random splits of the
-        pooled points, through 128 of the projections. Labels are pooled by value. See `Distance.within_noise`.
+        Also measure how far apart two samples of the pooled data of these sizes are: 59 random splits of the pooled
+        points, through 128 of the projections. Labels are pooled by value. See `Distance.within_noise`.
     label_names
-        "ignore": names of classes do not count, only how classes lie, so that classes that exchange their names are
-        no difference. "match": they count: every point carries the name of its class, and two names are as far
-        apart as two random points are in their features. "auto" is "ignore", but for targets that were cut
-        into ``bins``: these are numbers, which count by their value.
+        "ignore": class names are ignored, so that classes that swap their names are no difference. "match": names
+        become further coordinates, and two names are as far apart as two random points are in their features.
+        "auto" is "ignore", but for targets that were cut into ``bins``, whose values are used.
     device
         "cpu", "cuda" or "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor. "numpy" is the definition, slow and clear.

@@ -116,7 +116,7 @@ def rank(
     Returns
     -------
     Ranking
-        The candidates in order, each with its rank and its `Distance`; those that noise cannot tell apart share a rank.
+        The candidates in order, each with its rank and its `Distance`; those not significantly different share a rank.
 
     Examples
     --------

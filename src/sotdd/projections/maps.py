@@ -294,7 +294,7 @@ def check_made(
             "each projection."
         )
     if finite and not np.isfinite(found).all() and np.isfinite(rows).all():
-        raise SotddError(f"{what} made numbers of finite values that are not finite: check it.")
+        raise SotddError(f"{what} returned NaN or infinite numbers for finite values: return finite ones.")
     return found
 
 

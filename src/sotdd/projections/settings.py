@@ -96,7 +96,7 @@ class ProjectionSettings:
             *("auto", "arcsinh", "features", "pooled", "none"),
         ),
     )
-    seed: int | np.random.Generator = field(default=0, metadata=_say("The seed of all that is random in a call."))
+    seed: int | np.random.Generator = field(default=0, metadata=_say("The seed of everything random in a call."))
 
     def but(self, settings: Mapping[str, Any]) -> ProjectionSettings:
         """These settings, but for those that a caller gave."""

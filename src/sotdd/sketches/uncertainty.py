@@ -143,9 +143,9 @@ def find_floor(
     distance: float = 0.0,
     costs: Doubles | None = None,
 ) -> NoiseFloor | None:
-    """What samples of these sizes give by chance, from the number of points and the halves of each sketch.
+    """The noise floor of samples of these sizes, from the number of points and the halves of each sketch.
 
-    None where no sketch knows its halves, or they are not known for this p. With ``costs`` (L,), those of the distance
+    None where no sketch has halves, or none for this p. With ``costs`` (L,), those of the distance
     under all projections, it is in the unit of the distance: halves saw only the first projections. What these
     exaggerate is the same for both as far as the distance is chance, and unknown beyond.
     """

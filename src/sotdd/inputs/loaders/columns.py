@@ -373,8 +373,9 @@ def _nothing_to_compare(left_out: Mapping[str, LeftOut], name: str) -> SotddErro
     """The error for a table without features; a column of texts can be encoded."""
     texts = [column for column, left in left_out.items() if left.why == "free text"]
     one = {"features": texts[0]} if len(left_out) > 1 and texts else {}
+    cure = "" if texts else ": pass a table that has one."
     return SotddError(
-        f"{name} has no column of numbers or categories, only {_say_columns(left_out)}{'' if texts else ': check it.'}",
+        f"{name} has no column of numbers or categories, only {_say_columns(left_out)}{cure}",
         use={**one, "encoder": HASHING} if texts else None,
     )
 

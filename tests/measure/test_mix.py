@@ -177,6 +177,14 @@ def test_sources_of_one_law_are_a_group(rng, target, sources):
     assert "cannot tell apart" in repr(found)
 
 
+def test_copies_and_constants_are_not_told_apart(sources):
+    found = sotdd.mix(sources["low"], [sources["low"], sources["low"]], n_projections=16)
+    assert [group.names for group in found.groups] == [("0", "1")]
+    assert (found.stderr == 0.5).all()
+    constant = np.zeros((20, 3))
+    assert sotdd.mix(constant, [constant, constant], n_projections=16).left_over.verdict is Verdict.PASSED
+
+
 def test_rows_that_belong_together_widen_errors(rng):
     groups = np.repeat(np.arange(30), 20)
     make = lambda centre: rng.normal(centre, 1, size=(30, 1)).repeat(20, axis=0) + rng.normal(0, 0.1, (600, 1))  # noqa: E731
@@ -244,7 +252,7 @@ def test_labels_in_sketches(rng, sources):
         sotdd.mix(low[0], made)
     frame = pytest.importorskip("pandas").DataFrame(low[0], columns=list("abcd"))
     bare = sotdd.sketch(frame, first.projections, name="bare")
-    with pytest.raises(sotdd.SotddError, match="has no labels"):
+    with pytest.raises(sotdd.SotddError, match="'bare' has no labels"):
         sotdd.mix(first, {**made, "bare": bare})
 
 

@@ -193,6 +193,8 @@ def fit_mixture(found: Distributions) -> MixtureFit:
         errors = np.minimum(_find_errors(found, weights, gaps, steps), _LARGEST_ERROR)
         below_zero = steps[: len(gaps)] @ form @ weights
         free = free | (below_zero < _NEAR * errors[: len(gaps)])
+    for one in groups:  # within which any division of the sum is as good
+        errors[one] = np.maximum(errors[one], weights[one].sum() / 2)
     sums = [(one, float(weights[one].sum()), float(errors[len(gaps) + place])) for place, one in enumerate(groups)]
     return MixtureFit(weights, errors[: len(gaps)], sums, share, p_value)
 
@@ -215,7 +217,8 @@ def solve_simplex(form: Doubles) -> Doubles:
 def _lift(form: Doubles, least: float) -> Doubles:
     """A quadratic form with curvatures of at least ``least``: noise was subtracted, so that some may be negative."""
     values, vectors = np.linalg.eigh(form)
-    lifted: Doubles = (vectors * np.maximum(values, max(least, 1e-12 * float(values[-1])))) @ vectors.T
+    least = max(least, 1e-12 * float(values[-1])) or 1.0  # where all samples are one point, any weights will do
+    lifted: Doubles = (vectors * np.maximum(values, least)) @ vectors.T
     return lifted
 
 
@@ -322,7 +325,7 @@ def _group_sources(found: Distributions, gram: Doubles) -> list[list[int]]:
     from scipy.sparse.csgraph import connected_components
 
     apart = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
-    near = np.triu(apart < _WORST * (found.noise[1:, None] + found.noise[1:]), 1)
+    near = np.triu(apart <= _WORST * (found.noise[1:, None] + found.noise[1:]), 1)
     for i, j in zip(*np.nonzero(near), strict=True):
         pair = [one for one in (found.deviations[i + 1], found.deviations[j + 1]) if one is not None]
         if len(pair) == 2:

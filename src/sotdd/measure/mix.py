@@ -25,7 +25,7 @@ from sotdd.compute.mixtures import LEVEL, Distributions, Values, fit_mixture
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs import name_sources, open_all, open_dataset
 from sotdd.inputs.agreement import match_columns
-from sotdd.inputs.data import LabelledData, cut_range, half_labelled_error
+from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.inputs.opening import open_alike, split_reading
 from sotdd.measure.comparison import MOST_POINTS, split_seed
 from sotdd.measure.distance import fit_projections
@@ -425,21 +425,16 @@ def _open_classes(
 
 
 def _is_sketched(source: object) -> bool:
-    return isinstance(source, tuple) and isinstance(source[0], Sketch)
+    return isinstance(source, tuple) and len(source) > 0 and isinstance(source[0], Sketch)
 
 
 def _refuse_mixed_labels(sketches: Sequence[Sketch], data: Sequence[LabelledData]) -> None:
     """Refuse sketches with labels in them beside rows, or beside sketches without labels."""
     rich = next(one for one in sketches if len(one.classes) > 1)
-    for bare in sketches:
-        if any(remark.kind == "no labels" for remark in bare.remarks):
-            raise half_labelled_error(bare.name, rich.name, len(rich.classes))
-    if data:
-        raise SotddError(
-            f"sketch {rich.name!r} has labels in it, and rows are compared by features alone: sketch all, or sketch it "
-            "without labels",
-            use={"label": None},
-        )
+    bare = [one.name for one in sketches if any(remark.kind == "no labels" for remark in one.remarks)]
+    if bare or data:
+        others = f"sketch {bare[0]!r} has no labels" if bare else "rows are compared by features alone"
+        raise SotddError(f"sketch {rich.name!r} has labels in it but {others}: sketch all alike", use={"label": None})
 
 
 def _read_distributions(

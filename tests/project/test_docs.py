@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import json
 import re
 import shlex
 from pathlib import Path
@@ -115,6 +116,22 @@ def test_measured_numbers_of_the_readme_are_those_of_result_files():
     assert f"keep {float(size.split()[0]):.0f} MB" in said
     assert "in milliseconds" in said
     assert float(apart.removesuffix(" ms")) < 50
+
+
+def test_measured_numbers_of_the_guide_to_mixtures_are_those_of_the_study():
+    said = " ".join((ROOT / "docs" / "guides" / "mixture.md").read_text(encoding="utf-8").split())
+    found = json.loads((ROOT / "experiments" / "results" / "mix" / "summary.json").read_text(encoding="utf-8"))
+    recovery, training = found["recovery"], found["training"]
+    assert f"in {100 * recovery['held']:.1f} % of cases" in said
+    assert f"wrong in {100 * recovery['wrong']:.1f} % of" in said
+    assert f"{recovery['runs']} targets" in said
+    for size, when in ((500, "at n = 500"), (2000, "at 2,000")):
+        lines = [one for one in recovery["by_foreign"] if one["size"] == size and one["foreign"]]
+        five, ten, twenty = (f"{100 * one['wrong']:.0f}" for one in lines)
+        assert f"{five}, {ten} and {twenty} % {'of targets ' if size == 500 else ''}{when}" in said
+    assert f"{training['accuracy']['mixture']:.1f} % balanced accuracy" in said
+    low, middle, high = training["over uniform"]
+    assert f"{middle:.1f} points, with an interval of −{-low:.1f} to {high:.1f}" in said
 
 
 @pytest.mark.slow  # its report explains every pair

@@ -2,6 +2,7 @@
 
 from sotdd.compute.distance import Distance, NoiseFloor
 from sotdd.compute.matrix import DistanceMatrix, Ranked, Ranking
+from sotdd.compute.resampling import TooAlike
 from sotdd.gradients.flow import Flow
 from sotdd.measure.changes import Aspect, Changes, ClassChange, ColumnChange, CorrelationChange, TwoSampleTest
 from sotdd.measure.copies import Copies
@@ -25,5 +26,6 @@ __all__ = [
     "Ranked",
     "Ranking",
     "SourceGroup",
+    "TooAlike",
     "TwoSampleTest",
 ]

@@ -249,7 +249,7 @@ def test_every_help_has_examples_that_can_be_parsed(run, tmp_path, monkeypatch):
         code, said, _ = run(command, "--help")
         assert code == 0
         assert "--json" in said
-        drawing = ("--n-projections", "--label-law", *(("--scale", "--seed") if command != "copies" else ()))
+        drawing = ("--n-projections", *(("--scale", "--seed") if command != "copies" else ()))
         for group in (("--label ", "--features", "--one-hot", "--missing"), drawing):
             assert len({option in said for option in group}) == 1  # all of them, or none
         examples = said.split("Examples")[1]

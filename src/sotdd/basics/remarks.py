@@ -278,6 +278,12 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "rows of reference": lambda naming, found, rows: (
         f"{found:,} of {say_count(rows, 'row')} stand in the reference too, equal in every column"
     ),
+    "rows in both": lambda naming, found, rows, name, other: (
+        f"{found:,} of {say_count(rows, 'row')} of {name!r} stand in {other!r} too, equal in every column"
+    ),
+    "too alike": lambda naming, p_value, shared, stderr, visible: (
+        f"nearer than samples of one source are: as if {100 * shared:.0f} ± {100 * stderr:.0f} % of rows stood in both"
+    ),
     "no holdout": lambda naming: (
         f"only exact copies were looked for: to find others, give a {naming('holdout')} that the generator never saw"
     ),

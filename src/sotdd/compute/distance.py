@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import Result, check_level, picture
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, json_number, one_line, say_count, with_error
-from sotdd.compute.resampling import find_distances
+from sotdd.compute.resampling import TooAlike, find_distances
 from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:
@@ -133,6 +133,18 @@ class NoiseFloor(Result):
     def spread(self) -> float:
         """Standard deviation of the distance from split to split."""
         return float(np.std(self.distances, ddof=1))
+
+    def find_alike(self, sizes: tuple[int, int]) -> TooAlike:
+        """Whether the distance is too small for samples of these sizes.
+
+        By Student's law for cube roots of squares, which are about normal, since there are few splits.
+        """
+        from scipy.special import stdtr
+
+        near, *splits = np.cbrt(np.array([self.distance, *self.distances]) ** 2)
+        spread = float(np.std(splits, ddof=1)) * math.sqrt(1 + 1 / len(splits)) if len(splits) > 1 else 0.0
+        p_value = float(stdtr(len(splits) - 1, (near - np.mean(splits)) / spread)) if spread > 0 else 1.0
+        return TooAlike.of(np.array([self.distance, *self.distances]) ** 2, sizes, p_value)
 
     def limit(self, level: float = 0.95) -> float:
         """What a further split would stay below with this probability, whatever the law.
@@ -287,6 +299,11 @@ class Distance(Result):
         return None if self.noise is None else self.noise.within
 
     @property
+    def too_alike(self) -> TooAlike | None:
+        """Whether the distance is smaller than samples of one source make it; None where no floor was measured."""
+        return None if self.noise is None else self.noise.find_alike(self.n_points)
+
+    @property
     def excess(self) -> float | None:
         """``value ** p`` less its noise floor: what chance alone does not explain; None where no floor was measured.
 
@@ -372,7 +389,8 @@ class Distance(Result):
             said = f"{exact:.10g}"
         limit = f"95 % limit {said}"
         close = "borderline, " if self.noise.borderline else ""
-        return f", by itself {'within' if self.within_noise else 'beyond'} noise ({close}{limit})"
+        alike = "".join(f", {remark}" for remark in self.noise.find_alike(self.n_points).list_remarks())
+        return f", by itself {'within' if self.within_noise else 'beyond'} noise ({close}{limit}){alike}"
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only on request."""
@@ -398,6 +416,7 @@ class Distance(Result):
             "label_distances": None if self.label_distances is None else self.label_distances.tolist(),
             "unreliable": None if self.unreliable is None else self.unreliable.to_dict(),
             **({} if self.noise is None else {**self.noise.to_dict(), "within_noise": self.within_noise}),
+            "too_alike": None if self.too_alike is None else asdict(self.too_alike),
             "excess": self.excess,
             "excess_stderr": None if self.excess_stderr is None else json_number(self.excess_stderr),
             "sketch_error": self.sketch_error,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import OutOfRange
+from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.resources import Stream, generator, kept_property
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.projections import Projections
@@ -338,3 +339,65 @@ def find_distances(costs: Doubles, p: float) -> Doubles:
     unit = np.where(largest > 0, largest, 1.0)
     roots: Doubles = unit ** (1 / p) * np.mean(costs / unit, axis=0) ** (1 / p)
     return roots
+
+
+# ------------------------------------------------------------------ what is too alike
+
+# It is said where it is less likely than this. Less than this many deviations of chance is rounding.
+_ALIKE, _ROUNDED = 0.01, 1e-6
+
+
+@dataclass(frozen=True)
+class TooAlike:
+    """Whether two datasets are more alike than two samples of one source, as rows that stand in both make them.
+
+    Attributes
+    ----------
+    p_value
+        The probability that two samples of one source are as near to each other.
+    shared
+        About which share of the rows of the smaller one stands in both: with k rows in both of n and m, squared
+        distances are 1 − 2 k / (n + m) of what permutations give.
+    stderr
+        The standard error of that, where nothing is shared.
+    visible
+        The share that is hidden in noise: a smaller one has a p-value above 5 % more often than not.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> x = np.random.default_rng(0).normal(size=(600, 5))
+    >>> sotdd.test(x[:400], x[200:]).too_alike
+    TooAlike(p = 0.005: about 55 % ± 18 % shared, from 24 % on it would show)
+    """
+
+    p_value: float = 1.0
+    shared: float = 0.0
+    stderr: float = 0.0
+    visible: float = 1.0
+
+    @classmethod
+    def of(cls, squares: NDArray[np.float64], sizes: tuple[int, int], p_value: float | None = None) -> TooAlike:
+        """From squared distances (S,) of the data, which come first, and of permutations; by rank unless p is known."""
+        null, times = squares[1:], sum(sizes) / (2 * min(sizes))
+        mean = float(np.mean(null)) if len(null) else 0.0
+        if mean <= 0:
+            return cls()
+        reached = np.count_nonzero(null <= squares[0] + _ROUNDED * float(np.std(null)))
+        low = (1 - float(np.quantile(null, 0.05)) / mean) * times
+        return cls(
+            (1 + int(reached)) / len(squares) if p_value is None else p_value,
+            min(1.0, max(0.0, (1 - float(squares[0]) / mean) * times)),
+            float(np.std(null)) / mean * times,
+            min(1.0, max(0.0, low)),
+        )
+
+    def list_remarks(self) -> Remarks:
+        """A remark, where it is no chance."""
+        return (Remark("too alike", **asdict(self)),) if self.p_value <= _ALIKE else ()
+
+    def __repr__(self) -> str:
+        """The p-value and the shares."""
+        shared = f"{100 * self.shared:.0f} % ± {100 * self.stderr:.0f} %"
+        shows = f"from {100 * self.visible:.0f} % on it would show"
+        return f"TooAlike(p = {self.p_value:.2g}: about {shared} shared, {shows})"

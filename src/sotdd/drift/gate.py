@@ -72,7 +72,7 @@ class BatchVerdict:
     judged
         Which columns of it were judged and which were left out; None where it is no table.
     schema
-        What changed in the table itself: columns that are new, gone, empty or constant, rows that repeat.
+        What changed in the table itself: columns that are new, gone, empty or constant, rows that repeat or are copied.
     error
         Why it is undecided; None where it is decided.
     """
@@ -192,7 +192,8 @@ class Gate:
             failed = test.verdict is Verdict.DRIFT
             message = f"drift: {said}, {test.say_why()}" if failed else f"no drift: {said}"
             outcomes.append(Outcome("p_value", test.p_value, each, failed, message))
-        return replace(found, outcomes=tuple(outcomes), distance=measured, test=test)
+        alike = () if test is None else test.too_alike.list_remarks()
+        return replace(found, outcomes=tuple(outcomes), distance=measured, test=test, schema=(*found.schema, *alike))
 
     def watch(
         self, monitor: DriftMonitor, batch: LabelledData | Sketch, name: str
@@ -207,7 +208,9 @@ class Gate:
         failed = after.alarm or bool(after.last.far)
         message = f"drift: {said}, {after.last.say_why()}" if failed else f"no drift so far: {said}"
         outcome = Outcome("evidence", after.total, after.limit, failed, message)
-        return replace(found, outcomes=(outcome,), distance=self._measure(batch), test=after.last), after
+        schema = (*found.schema, *after.last.too_alike.list_remarks())
+        distance = self._measure(batch)
+        return replace(found, outcomes=(outcome,), distance=distance, test=after.last, schema=schema), after
 
     def _measure(self, batch: LabelledData | Sketch) -> Distance | None:
         """The distance, with projections and unit from the reference alone; None if it is too far to measure."""
@@ -261,7 +264,8 @@ def _judge_by_noise(measured: Distance | None, level: float) -> Outcome:
     limit = measured.noise.limit(1 - level)
     failed = measured.value > limit
     noise = f"{'beyond' if failed else 'within'} noise, which is up to {limit:.3g} at a level of {100 * level:.4g} %"
-    return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured)}, {noise}")
+    alike = "".join(f"; {remark}" for remark in measured.noise.find_alike(measured.n_points).list_remarks())
+    return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured)}, {noise}{alike}")
 
 
 def say_distance(distance: Distance | None) -> str:

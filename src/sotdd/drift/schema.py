@@ -15,10 +15,8 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.schema import KINDS, Feature, LeftOut, remark_retyped
 from sotdd.measure.columns import Column, number_rows
-from sotdd.measure.relations import add_doubt, count_common, tail_of_count
+from sotdd.measure.relations import CHANCE, add_doubt, count_common, tail_of_count
 
-# The largest probability of one of these findings where nothing changed.
-_CHANCE = 0.001
 # With fewer rows, columns that were left out say nothing by being constant or empty.
 _FEWEST = 10
 # Dates moved if more than this share of their range is outside of that of the reference.
@@ -99,7 +97,7 @@ def _compare_values(columns: Sequence[Column]) -> Iterator[Remark]:
 
 def _is_rare(count: int, n_points: int, times: int, tests: int) -> bool:
     """Whether what ``count`` of some points have is hardly ever had by this many others in a row."""
-    return bool(((count + 1) / (n_points + 1)) ** times <= _CHANCE / tests)
+    return bool(((count + 1) / (n_points + 1)) ** times <= CHANCE / tests)
 
 
 def _compare_left_out(column: str, before: LeftOut, now: LeftOut, n_points: int) -> Iterator[Remark]:
@@ -135,10 +133,10 @@ def _compare_rows(columns: Sequence[Column], *, with_groups: bool) -> Iterator[R
     size, repeats = min(n, m), n - int(np.count_nonzero(before))
     expected = _count_repeats(before, size) + add_doubt(repeats) * size / n
     more = tail_of_count(_count_repeats(now, size), size, expected / size)
-    if not with_groups and more <= _CHANCE:
+    if not with_groups and more <= CHANCE:
         yield Remark("more rows repeat", repeated=m - int(np.count_nonzero(now)), rows=m, before=repeats, before_rows=n)
     found, _, p_value = count_common(first, second)
-    if p_value <= _CHANCE:
+    if p_value <= CHANCE:
         yield Remark("rows of reference", found=found, rows=m)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import Result, SotddError, check_level, make_frame, picture
 from sotdd.basics.remarks import Remarks, Verdict
 from sotdd.basics.text import align_rows, json_number, say_count, show
-from sotdd.compute.resampling import find_distances
+from sotdd.compute.resampling import TooAlike, find_distances
 from sotdd.measure.columns import MOST_COLOURS, NO_BARS, Bars, Kind, name_pixels
 from sotdd.measure.statistics import Doubles, reaches
 
@@ -344,6 +344,9 @@ class TwoSampleTest(Result):
         Which columns, pairs of columns and classes changed, by the same permutations; and what comes nearest to it.
     strongest
         The statistic that stands out most, and so decides.
+    too_alike
+        Whether the datasets are more alike than samples of one source, as copied rows make them: see
+        `sotdd.results.TooAlike`. By at most 199 of the permutations. It changes no verdict.
     far
         The value that is too large for any distance to be measured, with its column; empty where there is none. That
         is a difference, whatever permutations say of a single row.
@@ -374,6 +377,7 @@ class TwoSampleTest(Result):
     changes: Changes = field(default_factory=Changes)
     strongest: str = "distance"
     far: str = ""
+    too_alike: TooAlike = field(default_factory=TooAlike)
 
     @property
     def p_value(self) -> float:
@@ -436,6 +440,7 @@ class TwoSampleTest(Result):
             "decided_by": self.strongest,
             "aspects": {name: asdict(aspect) for name, aspect in self.aspects.items()},
             "changes": self.changes.to_dict(),
+            "too_alike": asdict(self.too_alike),
             "effect_size": json_number(self.effect_size),
             "ratio": json_number(self.ratio),
             "null_quantiles": {f"{level:g}": value for level, value in self.quantiles().items()},

@@ -22,7 +22,7 @@ from sotdd.basics.resources import Progress, Report, check_fits, report_progress
 from sotdd.basics.text import say_count
 from sotdd.compute.comparison import remark_on_features
 from sotdd.compute.engine import Engine, choose_engine
-from sotdd.compute.resampling import Marks, Plan, collect_costs, find_distances
+from sotdd.compute.resampling import Marks, Plan, TooAlike, collect_costs, find_distances
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, cut_range, refuse_half_labelled
@@ -31,10 +31,19 @@ from sotdd.inputs.opening import split_reading
 from sotdd.inputs.sampling import sample_rows
 from sotdd.measure import statistics
 from sotdd.measure.changes import LEVEL, Aspect, LabelNames, Statistic, TwoSampleTest
-from sotdd.measure.columns import Column, find_axes, pool_columns, rank_values, score_axes, score_columns, score_ranks
+from sotdd.measure.columns import (
+    Column,
+    find_axes,
+    number_rows,
+    pool_columns,
+    rank_values,
+    score_axes,
+    score_columns,
+    score_ranks,
+)
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.findings import find_changes
-from sotdd.measure.relations import Pairs, Within, remark_on_rows
+from sotdd.measure.relations import CHANCE, Pairs, Within, count_common, remark_on_rows
 from sotdd.measure.shares import share_changes
 from sotdd.measure.statistics import Differences, Doubles, Floats, compare_scores
 from sotdd.projections.projections import Projections
@@ -70,6 +79,9 @@ _BATCH, _TOGETHER = 256, 32
 
 # Of many permutations these come first, and such a p-value ends the test: the others could change no verdict.
 _LOOKS = ((39, 0.5), (99, 0.2))
+
+# Whether datasets are too alike is judged by this many, where fewer gave a p-value of at most that.
+_LOOK_ALIKE, _UNSETTLED = 199, 0.1
 
 # Larger datasets are sampled by default.
 MOST_POINTS = 20_000
@@ -230,12 +242,23 @@ def compare_pair(
     with report_progress(progress, "Permuting") as report, choose_engine(device, near, recipe.n_projections) as engine:
         measured = Permutations(near, recipe, how, seed, engine, columns)
         found = measured.test(report)
+    all_remarks += (*_remark_on_common(columns or [], pair), *found.too_alike.list_remarks())
     found = replace(found, remarks=all_remarks, changes=find_changes(measured, how.level, found.rejects(how.level)))
     if is_far:
         found = replace(found, far=_find_farthest(columns or []))
     if found.changes.changed or with_shares:
         found = replace(found, changes=share_changes(found.changes, data, recipe, how.p))
     return found
+
+
+def _remark_on_common(columns: Sequence[Column], pair: Sequence[LabelledData]) -> Remarks:
+    """The remark on rows of the second dataset that stand in the first one too, unless that may be chance."""
+    if not columns:
+        return ()
+    before, now = columns[0].split(number_rows(columns))
+    found, _, p_value = count_common(before, now)
+    said = Remark("rows in both", found=found, rows=len(now), name=pair[1].name, other=pair[0].name)
+    return (said,) if p_value <= CHANCE else ()
 
 
 def _find_farthest(columns: Sequence[Column]) -> str:
@@ -334,7 +357,8 @@ class Permutations:
         """Permute, and say whether the datasets differ.
 
         Of many permutations some come first, and the test may end with them: to end with a p-value that is far from
-        small takes rejections away and adds none, so every level below 0.2 still holds.
+        small takes rejections away and adds none, so every level below 0.1 still holds. The same goes for whether they
+        are too alike, which some more permutations settle.
         """
         most, count = self._how.n_permutations, self._projections.n_projections
         what = f"{say_count(most, 'permutation')} through {say_count(count, 'projection')}"
@@ -344,14 +368,20 @@ class Permutations:
             found = self._judge()
             if found.p_value >= settled:
                 break
+        if self._drawn <= _LOOK_ALIKE < most and found.too_alike.p_value <= _UNSETTLED:
+            self.draw(1 + _LOOK_ALIKE, lambda done: report(done, 1 + most))
+            found = self._judge()
         return found
 
     def _judge(self) -> TwoSampleTest:
         """The test by the permutations that were measured."""
         distances = find_distances(self._distances[:, :, 0], self._how.p)
-        scores = {"distance": distances}
+        scores, squares = {"distance": distances}, distances[: 1 + _LOOK_ALIKE] ** 2
         if self._judges_all:
             scores = statistics.standardise_statistics(self.table, self.differences.largest)
+            squares = statistics.combine_squares(
+                self.table, self.differences.squares, min(self._drawn, 1 + _LOOK_ALIKE)
+            )
         outstanding = np.max([*scores.values()], axis=0) if scores else np.zeros(self._drawn)
         return TwoSampleTest(
             distance=float(distances[0]),
@@ -364,6 +394,7 @@ class Permutations:
             n_projections=self._projections.n_projections,
             fingerprint=self._projections.fingerprint,
             aspects={name: Aspect.of(values) for name, values in scores.items()},
+            too_alike=TooAlike.of(squares, self.plan.sizes),
             strongest=max(scores, key=lambda name: float(scores[name][0]), default="distance"),
         )
 

@@ -66,6 +66,9 @@ _MOST_EQUAL = 0.95
 # The level at which neighbours are called alike, over all columns.
 _LEVEL = 0.001
 
+# The largest probability of what is remarked on where nothing changed.
+CHANCE = 0.001
+
 # A column as it is paired: what it is called, scores (N,) or codes of a category, and the column that it is made of;
 # None for the normal scores of its ranks.
 _Paired: TypeAlias = tuple[str, Doubles | Codes | None, Column]

@@ -99,6 +99,8 @@ class Differences:
         How far each differs in the data, which are the first split.
     largest
         (B,) of every family, the largest in every split so far.
+    squares
+        (B,) the sum of all squares in every split so far.
     """
 
     def __init__(self) -> None:
@@ -106,20 +108,23 @@ class Differences:
         self.families: list[tuple[str, ...]] = []
         self.found: list[float] = []
         self.largest: dict[str, Doubles] = {}
+        self.squares = np.zeros(0)
 
     def extend(self, compared: Iterable[Compared]) -> None:
         """Add what was compared in further splits; the first of all are the data."""
-        is_first, largest = not self.keys, dict[str, Doubles]()
+        is_first, largest, squares = not self.keys, dict[str, Doubles](), np.zeros(1)
         for keys, families, apart in compared:
             if is_first:
                 self.keys += keys
                 self.families += families
                 self.found += apart[0].tolist()
+            squares = squares + np.sum(apart**2, axis=1)
             for family in dict.fromkeys(name for names in families for name in names):
                 own = apart[:, [family in names for names in families]].max(axis=1)
                 largest[family] = np.maximum(largest.get(family, 0.0), own)
         for family, values in largest.items():
             self.largest[family] = np.append(self.largest.get(family, np.zeros(0)), values)
+        self.squares = np.append(self.squares, squares)
 
     def find_p_values(self, *families: str) -> Doubles:
         """How often the largest of all scores of some families is as large by chance (S,), the data counted as one.
@@ -221,6 +226,19 @@ def balance_costs(costs: Doubles) -> Doubles:
     if not varies.any():
         return np.zeros(costs.shape[1])
     return np.asarray(np.mean(costs[varies] / usual[varies, None], axis=0) / np.mean(usual[varies]))
+
+
+def combine_squares(table: Mapping[str, Doubles], squares: Doubles, first: int) -> Doubles:
+    """How far apart the first splits (S,) are on average over all statistics, each beside its own mean.
+
+    Rows that stand on both sides take the same share of every sum of squares, so the average is of ratios, by their
+    precision. Costs (L, S) of the first order are squared; sums of squares of scores are one more statistic.
+    """
+    costs = {name: values.mean(axis=0) if values.ndim > 1 else values for name, values in table.items()}
+    parts = [values**2 if name.endswith(", order 1") else values for name, values in costs.items()]
+    ratios = [one[:first] / one[:first].mean() for one in (*parts, squares) if len(one) >= first and one[:first].any()]
+    precisions = [1 / max(float(np.var(ratio)), _ALIKE) for ratio in ratios]
+    return np.average(ratios, axis=0, weights=precisions) if ratios else np.zeros(first)
 
 
 def standardise_statistics(table: Mapping[str, Doubles], largest: Mapping[str, Doubles]) -> dict[str, Doubles]:

@@ -49,7 +49,7 @@ def test_the_shared_part_is_estimated(sizes):
 def test_copied_rows_are_reported_and_change_no_verdict(rng):
     a, b = share_rows(rng, 300, 150)
     found = sotdd.test(a, b)
-    assert (found.verdict, len(found.null)) == (Verdict.PASSED, 199)
+    assert (found.verdict, len(found.null)) == (Verdict.PASSED, 39)  # which were enough to say so
     assert found.too_alike.p_value <= 0.01
     assert {remark.kind for remark in found.remarks} == {"rows in both", "too alike"}
     assert Remark("rows in both", found=150, rows=300, name="b", other="a") in found.remarks

@@ -357,8 +357,8 @@ class Permutations:
         """Permute, and say whether the datasets differ.
 
         Of many permutations some come first, and the test may end with them: to end with a p-value that is far from
-        small takes rejections away and adds none, so every level below 0.1 still holds. The same goes for whether they
-        are too alike, which some more permutations settle.
+        small takes rejections away and adds none, so every level below 0.2 still holds. Some more permutations say
+        whether they are too alike, if that is not settled.
         """
         most, count = self._how.n_permutations, self._projections.n_projections
         what = f"{say_count(most, 'permutation')} through {say_count(count, 'projection')}"
@@ -370,7 +370,7 @@ class Permutations:
                 break
         if self._drawn <= _LOOK_ALIKE < most and found.too_alike.p_value <= _UNSETTLED:
             self.draw(1 + _LOOK_ALIKE, lambda done: report(done, 1 + most))
-            found = self._judge()
+            found = replace(found, too_alike=self._judge().too_alike)
         return found
 
     def _judge(self) -> TwoSampleTest:

@@ -27,9 +27,11 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
     "sphinx_design",
+    "sphinx_copybutton",
     "mathml",
     "parameter_types",
     "results",
+    "verdicts",
 ]
 exclude_patterns = ["_extensions", "drawings", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 default_role = "py:obj"
@@ -54,6 +56,7 @@ autodoc_typehints = "none"  # beside each parameter instead: see parameter_types
 maximum_signature_line_length = 72  # longer ones take a line for each parameter, on a phone too
 python_display_short_literal_types = True
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 ADDED_BY_SKLEARN = ("set_decision_function_request", "set_predict_request")
@@ -77,6 +80,7 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "download_all_examples": False,
     "show_signature": False,
+    "capture_repr": ("__repr__",),  # as text, which is readable on dark pages too
     "min_reported_time": 1e9,  # how long an example takes says more about the machine
     "write_computation_times": False,
     "remove_config_comments": True,
@@ -92,24 +96,37 @@ plot_pre_code = f"import matplotlib.pyplot as plt\nplt.style.use(['default', {st
 
 # ------------------------------------------------------------------ the look
 
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied can be run: no prompts, no output
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+copybutton_selector = "div:not(.sphx-glr-script-out) > div.highlight > pre"
+
 html_theme = "pydata_sphinx_theme"
 html_title = "sotdd"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}  # else the theme complains in the console
 html_theme_options = {
+    "logo": {"text": "sotdd", "image_light": "_static/logo.svg", "image_dark": "_static/logo-dark.svg"},
+    "icon_links": [{"name": "Source", "url": "https://github.com/sotdd/sotdd", "icon": "fa-brands fa-github"}],
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 10,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "start": [], "inputs": [], "reading": [], "command-line": []}
+html_sidebars = {
+    "index": [],
+    "command-line": [],
+    "settings": [],
+    "inference": [],
+}  # pages that have no others below them
 
 
 def setup(app: Sphinx) -> None:

@@ -1,4 +1,7 @@
-"""Types and defaults beside the parameters of the reference, read from signatures: docstrings need not repeat them."""
+"""Types and defaults beside the parameters and fields of the reference, read from signatures.
+
+Docstrings need not repeat them. Classes that calls return are described by their fields, without a constructor.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,14 @@ _KNOWN = {
 def setup(app: Sphinx) -> dict[str, object]:
     """Before numpydoc reads the docstring, which it does at the usual priority."""
     app.connect("autodoc-process-docstring", _add_types, priority=400)
+    app.connect("autodoc-process-signature", _hide_constructor)
     return {"parallel_read_safe": True}
+
+
+def _hide_constructor(app: Sphinx, what: str, name: str, obj: Any, *rest: Any) -> tuple[str, None] | None:  # noqa: ANN401
+    """No signature for protocols, whose own is ``(*args, **kwargs)``, and for classes that document their fields."""
+    described = "\nAttributes\n---" in (inspect.getdoc(obj) or "")
+    return ("", None) if what == "class" and (described or getattr(obj, "_is_protocol", False)) else None
 
 
 def _add_types(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:  # noqa: ANN401
@@ -35,25 +45,25 @@ def _add_types(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines:
         return
     # Names that only type checkers import are those of engines.
     names = vars(protocol) | (getattr(obj, "__globals__", None) or vars(sys.modules[obj.__module__]))
-    inside = False
+    inside = ""
     for number, line in enumerate(lines):
         underlined = number + 1 < len(lines) and set(lines[number + 1]) == {"-"}
         if underlined:
-            inside = line == "Parameters"
+            inside = line if line in {"Parameters", "Attributes"} else ""
         elif inside and _NAMES.match(line):
-            found = _said([parameters.get(part.strip("* ")) for part in line.split(",")], names)
+            found = _said([parameters.get(part.strip("* ")) for part in line.split(",")], names, inside == "Parameters")
             lines[number] = f"{line} : {found}" if found else line
 
 
-def _said(parameters: list[inspect.Parameter | None], names: dict[str, Any]) -> str:
-    """The type and the default that all of them have."""
+def _said(parameters: list[inspect.Parameter | None], names: dict[str, Any], with_default: bool) -> str:
+    """The type that all of them have, and the default; fields have been filled in, so theirs says nothing."""
     known = [parameter for parameter in parameters if parameter is not None]
     if len(known) < len(parameters) or not known:
         return ""
     types = {_type(parameter, names) for parameter in known}
     defaults = {repr(parameter.default) for parameter in known if parameter.default is not parameter.empty}
     parts = [types.pop()] if len(types) == 1 else []
-    if len(defaults) == 1 and all(parameter.default is not parameter.empty for parameter in known):
+    if with_default and len(defaults) == 1 and all(parameter.default is not parameter.empty for parameter in known):
         default = defaults.pop()
         parts += [f"default {default}"] if len(default) <= _LONGEST and "object at" not in default else []
     return ", ".join(part for part in parts if part)
@@ -69,8 +79,8 @@ def _type(parameter: inspect.Parameter, names: dict[str, Any]) -> str:
             return " or ".join(repr(choice) for choice in get_args(meant))
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     text = re.sub(r"\b(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text)
-    text = re.sub(r"NDArray\[[^\]]*\]", "array", text)
-    unknown = set(re.findall(r"[A-Za-z_]\w*", text)) - _KNOWN - set(sotdd.__all__)
+    text = re.sub(r"NDArray\[[^\]]*\]|Doubles", "array", text)
+    unknown = set(re.findall(r"[A-Za-z_]\w*", text)) - _KNOWN - set(sotdd.__all__) - set(sotdd.results.__all__)
     return "" if unknown or len(text) > _LONGEST else text
 
 

@@ -1,6 +1,6 @@
 """
-A matrix and a map
-==================
+Which of nine datasets are alike?
+=================================
 
 Nine datasets of small pictures: two halves of the handwritten digits that come with the
 package, and the second half with more and more noise, more and more blur, and more and

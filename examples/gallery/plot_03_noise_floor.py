@@ -1,6 +1,6 @@
 """
-What is a small distance? The noise floor
-=========================================
+Is this distance more than chance?
+==================================
 
 Two samples of one source are never at distance zero. How far apart they are by chance
 depends on their size. With ``noise_floor=True`` a distance comes with that floor: what

@@ -1,6 +1,6 @@
 """
-Drift over time
-===============
+When did the data start to drift?
+=================================
 
 A pipeline receives batches of 60 digits. The reference is fitted once and keeps its rows.
 From batch 12 on the pen slowly runs dry. Single batches are tested at 1 %; a monitor adds

@@ -1,6 +1,6 @@
 """
-Search a catalog
-================
+Which of 120 datasets is most like mine?
+========================================
 
 A catalog of 120 datasets: every choice of three digits, 40 images of each. Which of them
 are most like a new dataset of 3s, 8s and 9s, made of images that no entry has?

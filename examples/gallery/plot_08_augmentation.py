@@ -1,6 +1,6 @@
 """
-Choose an augmentation
-======================
+Which augmentation brings training data nearest to use?
+=======================================================
 
 Training images are clean; those in use come from another scanner, which blurs and turns
 them a little. Which augmentation brings the training set nearest to the images in use?

@@ -1,6 +1,6 @@
 """
-Synthetic against real data
-===========================
+Which generator makes the most realistic data?
+==============================================
 
 The breast cancer table of scikit-learn: 569 tumours, 30 columns, two classes. Five
 generators are fitted to one half, and judged by how far their data are from the other

@@ -1,6 +1,6 @@
 """
-Flow one dataset into another
-=============================
+Which points move where, if one dataset becomes another?
+========================================================
 
 The distance has a gradient, so gradient descent can move one labelled dataset towards
 another. Here a ring in two colours flows into two moons. Nothing says which point should go

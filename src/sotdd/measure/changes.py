@@ -91,10 +91,17 @@ class ColumnChange(Result):
 
 @dataclass(frozen=True)
 class CorrelationChange(Result):
-    """Two columns whose correlation changed: their names, and both correlations.
+    """Two columns whose correlation changed.
 
-    Of numbers these are rank correlations, of two categories Cramér's V; of a category and a number, the correlation
-    with the mean of each value.
+    Attributes
+    ----------
+    names
+        The two columns.
+    correlations
+        Their correlations on either side. Of numbers these are rank correlations, of two categories
+        Cramér's V; of a category and a number, the correlation with the mean of each value.
+    p_value
+        How often permutations change any pair as much.
     """
 
     names: tuple[str, str]
@@ -109,7 +116,19 @@ class CorrelationChange(Result):
 
 @dataclass(frozen=True)
 class ClassChange(Result):
-    """A class that changed inside: in which column or correlation of two columns, and by how much."""
+    """A class that changed inside.
+
+    Attributes
+    ----------
+    label
+        The class.
+    column
+        The column in which it changed, or the two whose correlation changed.
+    detail
+        By how much.
+    p_value
+        How often permutations change any class as much.
+    """
 
     label: str
     column: str

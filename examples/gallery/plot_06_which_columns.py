@@ -1,6 +1,6 @@
 """
-Which columns changed
-=====================
+Which columns changed?
+======================
 
 Two months of one table: incomes rose, and height and weight no longer go together, since
 one of them was joined by the wrong key. No single column shows the second.

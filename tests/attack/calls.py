@@ -197,6 +197,8 @@ MATRICES = ("points(4, 3)", "ones((4, 2))", "[[1, 2], [3]]", "zeros((0, 2))", "p
 POOLS = {
     **dict.fromkeys(("a", "b", "source", "target", "data", "batch", "synthetic", "train"), DATA),
     "holdout": ("None", *DATA),
+    "sotdd.mix.target": ("pair(20)", *DATA),
+    "sotdd.mix.sources": ("[pair(20), pair(30)]", "pair(40)", "{'a': [in_sketch(20)] * 2, 'b': points(20)}", *SEVERAL),
     **dict.fromkeys(("datasets", "candidates"), SEVERAL),
     **dict.fromkeys(("n_projections", "n_moments", "n_quantiles", "max_points", "n_permutations", "steps",
                      "max_projections", "k", "dim", "ambient", "levels",

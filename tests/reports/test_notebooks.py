@@ -25,7 +25,9 @@ def results():
     flow = sotdd.flow(*points, steps=2, n_projections=64)
     monitor = sotdd.DriftReference.fit(points[0]).monitor(run_length=50)
     order, first = matrix.ranking("here"), matrix["here", HOSTILE]
-    return [matrix, order, order.lines[0], first, first.noise, test, test.changes, why, flow, monitor]
+    mixture = sotdd.mix(points[0], {"here": points[1], HOSTILE: points[1] + 3}, n_projections=64)
+    copies = sotdd.copies(points[0], points[1])
+    return [matrix, order, order.lines[0], first, first.noise, test, test.changes, why, flow, monitor, mixture, copies]
 
 
 def test_every_result_is_shown_in_a_notebook(results):
@@ -40,18 +42,22 @@ def test_every_result_is_shown_in_a_notebook(results):
 
 
 def test_what_a_notebook_shows_is_what_was_found(results):
-    matrix, order, line, first, _, test, changes, why, flow, _ = (result._repr_html_() for result in results)
+    matrix, order, line, first, _, test, changes, why, flow, _, mixture, _ = (
+        result._repr_html_() for result in results
+    )
     for name in ("here", "there"):
         assert name in matrix
     assert f"{results[0]['here', 'there'].value:.3g}" in matrix
     assert "nearest" in order.lower()
     assert "there" in line
     assert "beyond its noise" in first
-    for shown in (test, changes, why):
-        assert "&lt;img" in shown
-        assert "<svg" in shown  # a histogram of the column
-        assert "age" not in shown.split("</style>")[1].split("<details>")[0].split("Correlation")[0]
+    for one in (test, changes, why):
+        assert "&lt;img" in one
+        assert "<svg" in one  # a histogram of the column
+        assert "age" not in one.split("</style>")[1].split("<details>")[0].split("Correlation")[0]
     assert "Classes of a" in why
+    assert "<td" in mixture
+    assert "here" in mixture
     assert f"{results[8].distances[0]:.4f}"[:5] in flow
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import OutOfRange
+from sotdd.basics.errors import OutOfRange, Result
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.resources import Stream, generator, kept_property
 from sotdd.inputs.data import LabelledData
@@ -348,7 +348,7 @@ _ALIKE, _ROUNDED = 0.01, 1e-6
 
 
 @dataclass(frozen=True)
-class TooAlike:
+class TooAlike(Result):
     """Whether two datasets are more alike than two samples of one source, as rows that stand in both make them.
 
     Attributes

@@ -292,4 +292,4 @@ def list_statistics(one: Column) -> tuple[tuple[str, str, str], ...]:
 
 
 def _say_pair(values: Sequence[float]) -> tuple[str, ...]:
-    return tuple(_say_all(values)) if all(map(math.isfinite, values)) else ("–", "–")
+    return tuple(say_number(value) if math.isfinite(value) else "–" for value in values)

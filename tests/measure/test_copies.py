@@ -74,14 +74,14 @@ def test_nearest_rows_with_ties_far_points_and_rounding(rng):
 def test_level_is_exact_with_a_holdout(law, sizes):
     """Also for a generator that is wrong: it draws from a part of its source, or repeats itself."""
     p_values = []
-    for seed in range(300):
+    for seed in range(150):
         rng = np.random.default_rng([seed, 7])
         synthetic, train, holdout = (draw(law, rng, n) for n in sizes)
         repeats = rng.integers(0, len(synthetic) // 4, len(synthetic))
         synthetic = synthetic.iloc[repeats] if isinstance(synthetic, pd.DataFrame) else synthetic[repeats]
         p_values.append(sotdd.copies(synthetic, train, holdout, n_permutations=59, seed=seed).p_value)
     for level in (0.05, 0.1, 0.2):
-        assert np.mean(np.array(p_values) <= level) <= level + 3 * np.sqrt(level * (1 - level) / 300)
+        assert np.mean(np.array(p_values) <= level) <= level + 3 * np.sqrt(level * (1 - level) / 150)
 
 
 def test_level_without_a_holdout():

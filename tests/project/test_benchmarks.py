@@ -29,6 +29,7 @@ from benchmarks import (
     sketches,
     status,
     structured,
+    synthetic,
     table_scale,
     trust,
 )
@@ -249,3 +250,13 @@ def test_scales_of_tables(tmp_path):
     ranks, theirs = (part.rank().corr().to_numpy() for part in (frame.drop(columns="of"), copula.drop(columns="of")))
     np.testing.assert_allclose(theirs, ranks, atol=0.1)
     assert set(copula["a"]) <= set(frame["a"])
+
+
+def test_synthetic_tables_are_judged():
+    train, holdout, tables = synthetic.make_tables(seed=0)
+    assert [*tables] == ["fresh rows", "copula", "independent", "jitter", "memorised"]
+    assert tables["copula"].shape == train.shape
+    assert np.allclose(*(one.corr("spearman") for one in (tables["copula"], train)), atol=0.25)
+    found = synthetic.judge(train, holdout, {name: tables[name] for name in ("fresh rows", "memorised")})
+    assert found["copies found"].tolist() == [0, 1]
+    assert found["nearer to train"].iloc[1] == 1

@@ -63,8 +63,8 @@ class Copies(Result):
     p_value
         With a holdout, how often training rows and holdout rows that swap places are as far apart: in rows that are
         nearer to one of them, or in exact copies, whichever stands out more. That is exact if both are samples of one
-        source, whatever the generator does. Without, how likely so many exact copies are, at most, if the generator
-        draws from the source.
+        source and the synthetic rows owe nothing to either. Without, how likely so many exact copies are, at most, if
+        the generator draws from the source.
     share
         The share of synthetic rows whose nearest row is of the training data, and not of as many rows of the holdout;
         ties count half. None without a holdout.
@@ -192,7 +192,8 @@ def copies(
     Rows are equal if they are so in all columns, gaps, categories and the label included, as far as float32 tells.
     Copies with small changes are found with a ``holdout``: rows of the same source that the generator never saw. A
     synthetic row that follows a single training row has its nearest neighbour there; any other row has it in the
-    training data or in as many rows of the holdout with the same chance, however good or bad the generator is.
+    training data or in as many rows of the holdout with the same chance, even if the generator is bad. One that is
+    fitted closely to few training rows is a little nearer to them too: see `Copies.copied`.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def matrix_command(
     asked: o.Request,
     classes: Annotated[
         bool,
-        typer.Option(help="On the page, also explain the nearest and farthest pairs, class by class."),
+        typer.Option(help="On the page, also explain the nearest pairs and the farthest, class by class."),
     ] = True,
 ) -> None:
     """Measure the distance between every two of several datasets, projecting each only once."""

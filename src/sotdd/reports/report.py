@@ -28,7 +28,7 @@ from sotdd.reports.datasets import DatasetSummary, Groups, ScalingMap
 from sotdd.reports.page import Tone, refuse_page, shorten_names, write_page
 
 # Pairs of a matrix that are explained, of the nearest and of the farthest; and permutations of their tests.
-_EXPLAINED, _PERMUTATIONS = 2, 199
+_NEAREST, _FARTHEST, _PERMUTATIONS = 2, 1, 99
 
 # Numbers of an explanation, without its matrices, which can be large.
 _NUMBERS = ("within_noise", "test", "features", "labels", "classes", "renamed")
@@ -45,7 +45,7 @@ def report(
     """Write a result as one HTML page that needs neither network nor server.
 
     The page sums up the result in words. Of a matrix it ranks the pairs with their intervals, draws a heat map,
-    a map and a dendrogram, and explains the nearest and the farthest pairs. Of a test it shows the verdict and the
+    a map and a dendrogram, and explains the nearest pairs and the farthest. Of a test it shows the verdict and the
     distance beside chance, of an explanation what the distance comes from, of a ranking the ties and what is beyond
     chance. It also shows the settings and the fingerprint of the projections.
 
@@ -57,7 +57,7 @@ def report(
         Where to write it; an existing file is replaced once the new one is complete.
     datasets
         The datasets that were compared: the page says how many points, classes and missing values each has and
-        where its values lie. Of a matrix, the two nearest and the two farthest pairs are explained, class by class,
+        where its values lie. Of a matrix, the two nearest pairs and the farthest are explained, class by class,
         through the same projections; of a ranking the nearest candidate, of data that hold it and the target by name.
     title
         The title of the page; None for a question that fits the result.
@@ -179,7 +179,7 @@ def _collect_numbers(why: Explanation) -> dict[str, Any]:
 def _explain_pairs(
     matrix: DistanceMatrix, datasets: Sequence[LabelledData], progress: Progress
 ) -> tuple[dict[tuple[int, int], Explanation], list[tuple[int, int]]]:
-    """Explanations by indices (i, j) with i < j of the nearest and farthest pairs that have not too many classes.
+    """Explanations by indices (i, j) with i < j of the nearest pairs and the farthest that have not too many classes.
 
     Also returns the pairs that have.
     """
@@ -193,7 +193,7 @@ def _explain_pairs(
     pairs = list(combinations(range(len(matrix)), 2))
     left_out = [pair for pair in pairs if are_too_many(*(len(datasets[index].classes) for index in pair))]
     known_pairs = sorted(set(pairs) - set(left_out), key=lambda pair: matrix.distances[pair].value)
-    chosen = list(dict.fromkeys([*known_pairs[:_EXPLAINED], *known_pairs[-_EXPLAINED:]]))
+    chosen = list(dict.fromkeys([*known_pairs[:_NEAREST], *known_pairs[-_FARTHEST:]]))
     made = {}
     with report_progress(sys.stderr.isatty() if progress is None else progress, "Explaining") as update:
         for number, (i, j) in enumerate(chosen, 1):

@@ -293,7 +293,7 @@ def _count_nearest(points: Sequence[Floats], is_exact: Bools, plan: Plan, count:
     left_at = csr_array((np.ones(len(codes), np.float32), (codes, np.arange(len(codes)))))
     sizes = np.bincount(codes)[:, None]
     weights = np.stack([np.bincount(own), np.bincount(own, weights=is_exact)])
-    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1)
+    totals = np.maximum(weights.sum(axis=1, keepdims=True), 1)
     with Workers() as workers:
         rows, nearest = find_nearest(points[0][first], pool[places], workers.each)
         near = csr_array((np.ones(len(rows), np.float32), (rows, nearest)), shape=(len(first), len(places)))
@@ -301,7 +301,7 @@ def _count_nearest(points: Sequence[Floats], is_exact: Bools, plan: Plan, count:
         def count_splits(some: slice) -> tuple[Doubles, Doubles]:
             inside = left_at @ (plan.mark_all(range(some.start, some.stop)) == 0).T.astype(np.float32)
             nearer = (1 + (near @ (inside > 0) > 0) - (near @ (inside < sizes) > 0)) / 2
-            return weights @ nearer, nearer[:, 0]
+            return weights @ nearer / totals, nearer[:, 0]
 
         shares, nearer = zip(*workers.each(count_splits, cut_range(count, _TOGETHER)), strict=True)
     return np.concatenate(shares, axis=1), nearer[0][own]

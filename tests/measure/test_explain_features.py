@@ -13,7 +13,7 @@ from sotdd.measure.shares import find_contributions, find_directions, sort_colum
 
 
 def pool_of(a, b, workers, scaler=None):
-    return sort_columns([LabelledData.of(a), LabelledData.of(b)], scaler, 0, workers)
+    return sort_columns([LabelledData.of(a), LabelledData.of(b)], scaler, 0, workers, np.arange(a.shape[1]))
 
 
 def sides(a, b):

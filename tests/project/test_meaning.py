@@ -84,15 +84,15 @@ def tell(call, *arguments, names=(), **chosen):
     return said
 
 
-def assert_same(one, other):
-    """Values of the two agree in all but their last digits."""
+def assert_same(one, other, at_most=1e-12):
+    """Values of the two agree in all but their last digits, or are that near."""
     if not isinstance(one, dict):
         assert one == other
         return
     assert one.keys() == other.keys()
     for key, value in one.items():
         if key in ("value", "stderr", "statistic", "values", "null"):
-            assert other[key] == pytest.approx(value, rel=1e-6, abs=1e-12), key
+            assert other[key] == pytest.approx(value, rel=1e-6, abs=at_most), key
         else:
             assert other[key] == value, key
 
@@ -155,7 +155,6 @@ def test_an_explanation_goes_by_no_name(tables):
     assert [name for name, (_, changed, *_) in one["columns"].items() if changed] == ["x is missing"]
 
 
-@pytest.mark.xfail(strict=True, reason="splits are seeded by the fingerprint, which holds names of columns")
 def test_a_noise_floor_goes_by_no_name(tables):
     """Nor do shares of columns: their splits have the same seed."""
     pairs = tables[:2], [table.rename(columns={"tail": "q"}) for table in tables[:2]]
@@ -169,26 +168,34 @@ CITY_NAMES = [
 ]
 
 
+def change_order(table, change):
+    """The same table with its columns or its rows in another order, or with other names of cities."""
+    if change == "columns":
+        return table[table.columns[[7, 3, 6, 0, 4, 2, 5, 1]]]
+    if change == "rows":
+        return table.sample(frac=1, random_state=5)
+    return table.assign(city=table["city"].map(lambda one: change.get(one, one)))
+
+
 @pytest.mark.parametrize("change", ["columns", *CITY_NAMES, "rows"], ids=str)
-def test_orders_and_categories_change_no_verdict_and_no_more_than_the_error(tables, change):
-    """Directions are drawn for places, so that the number of another order is another draw of the same distance."""
+def test_orders_and_categories_change_no_number(tables, change):
+    """Directions are sampled for features in an order that follows from their values alone."""
     first, *others = tables
-    for other, verdict in zip(others, ("no difference was found", "drift"), strict=True):
+    for other, verdict in zip(others, ("passed", "drift"), strict=True):
         pair = [first, other]
-        if change == "columns":
-            changed = [table[table.columns[[7, 3, 6, 0, 4, 2, 5, 1]]] for table in pair]
-        elif change == "rows":
-            changed = [table.sample(frac=1, random_state=5) for table in pair]
-        else:
-            changed = [table.assign(city=table["city"].map(lambda one: change.get(one, one))) for table in pair]
-        one, another = (sotdd.distance(*both, label="kind of row", n_projections=512) for both in (pair, changed))
-        assert abs(one.value - another.value) < 4 * np.hypot(one.stderr, another.stderr)
-        tests = [
-            sotdd.test(*both, label="kind of row", n_permutations=99, n_projections=16) for both in (pair, changed)
-        ]
-        assert [test.verdict for test in tests] == [tests[0].verdict] * 2
-        assert tests[0].rejects() == (verdict == "drift")
-        assert len({tuple(one.column for one in test.changes.changed) for test in tests}) == 1
+        changed = [change_order(table, change) for table in pair]
+        one, another = (
+            sotdd.distance(*both, label="kind of row", n_projections=64, noise_floor=change != "rows")
+            for both in (pair, changed)
+        )
+        assert_same(*({"value": found.value, "stderr": found.stderr} for found in (one, another)))
+        if change != "rows":  # which halves are sampled of
+            assert one.noise.value == pytest.approx(another.noise.value, rel=1e-6)
+        few = {"n_permutations": 99, "n_projections": 16}
+        tests = [tell(sotdd.test, *both, label="kind of row", **few) for both in (pair, changed)]
+        assert [str(test["verdict"]) for test in tests] == [verdict] * 2
+        if change != "rows":  # which are permuted by their places
+            assert_same(*tests, at_most=1e-5)  # deviations may be near none
 
 
 # ------------------------------------------------------------------ the command line

@@ -17,7 +17,7 @@ from sotdd.compute.class_moments import LABEL_SAMPLES, MomentAccumulator, contro
 from sotdd.compute.distance import Distance, NoiseFloor
 from sotdd.compute.engine import Engine, choose_engine
 from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
-from sotdd.compute.resampling import HALVINGS, Plan, Resampling, find_distances, make_seed
+from sotdd.compute.resampling import HALVINGS, Plan, Resampling, find_distances
 from sotdd.compute.slices import Slices, slice_datasets
 from sotdd.inputs.data import (
     FEWEST_PIXELS,
@@ -100,7 +100,7 @@ class Comparison:
         self._ranges: list[list[Values]] = [[] for _ in range(1 + max(max(pair) for pair in pairs))]
         self._costs: list[Values] = []
         self._moments = None if estimator == "plain" else MomentAccumulator(projections)
-        seed, orders = make_seed(projections) if n_splits or halves else 0, (p,)
+        seed, orders = projections.split_seed if n_splits or halves else 0, (p,)
         self._of_pairs = [Plan.of_pair(datasets, pair, n_splits, seed, orders) for pair in pairs] if n_splits else []
         halved = range(len(datasets)) if halves else ()
         self._of_halves = [plan for one in halved for plan in Plan.of_halves(datasets, one, HALVINGS, seed, orders)]

@@ -17,7 +17,6 @@ from sotdd.basics.errors import OutOfRange, Result
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.resources import Stream, generator, kept_property
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.projections import Projections
 
 if TYPE_CHECKING:
     from sotdd.compute.engine import Engine, Values
@@ -254,11 +253,6 @@ def pool_groups(groups: Sequence[Indices | None], sizes: Sequence[int]) -> Indic
         pooled.append(own + n_groups)
         n_groups += int(own.max()) + 1
     return np.concatenate(pooled).astype(np.int64)
-
-
-def make_seed(projections: Projections) -> int:
-    """A seed for splits that follows from the projections alone."""
-    return int(projections.fingerprint, 16)
 
 
 class Resampling:

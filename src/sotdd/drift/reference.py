@@ -34,6 +34,7 @@ from sotdd.measure.comparison import DEFAULT_SETTINGS, MOST_POINTS, Permuting, c
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.relations import remark_on_rows
 from sotdd.projections.projections import Projections
+from sotdd.projections.scale_statistics import sort_features
 from sotdd.projections.scaler import Scaler, find_scaler
 from sotdd.projections.settings import DEFAULT_SETTINGS as MANY
 from sotdd.projections.settings import CallSettings, show_settings
@@ -402,7 +403,8 @@ class DriftReference:
             d, columns = same_features(pair), pair[0].columns or pair[1].columns
             scaler = None if recipe.scaler is None else find_scaler(recipe.scaler.kind, pair, weigh_points=True)
             chosen = recipe.seed if seed is None else seed
-            recipe = replace(recipe, n_features=d, seed=chosen, scaler=scaler, columns=columns)
+            order = None if recipe.order is None else tuple(sort_features(pair, scaler, weigh_points=True))
+            recipe = replace(recipe, n_features=d, seed=chosen, scaler=scaler, columns=columns, order=order)
         return recipe, [recipe.align(part) for part in pair]
 
     def _remark_on(self, batch: LabelledData) -> Remarks:

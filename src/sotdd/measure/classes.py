@@ -18,7 +18,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import Report, Stream, Workers, generator
 from sotdd.compute.engine import Engine
 from sotdd.compute.kernels.rows import Overlaps
-from sotdd.compute.resampling import PROJECTIONS, SPLITS, make_seed, pool_groups
+from sotdd.compute.resampling import PROJECTIONS, SPLITS, pool_groups
 from sotdd.compute.slices import ProjectedPoints, Slices, project_datasets
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.comparison import MOST_POINTS
@@ -84,7 +84,7 @@ def match_classes(
     What counts of a pair is the root of the distance beyond noise: one class far away explains more simply than
     many classes that each move a little. Where noise leaves a choice, classes of one name go together.
     """
-    rng = generator(make_seed(projections), Stream.CLASS_MATCHES, 0)
+    rng = generator(projections.split_seed, Stream.CLASS_MATCHES, 0)
     sides = [sample_classes(data, rng) for data in datasets]
     chunks = project_datasets(sides, projections.evenly(), engine, PROJECTIONS)
     rows = np.concatenate([ProjectedPoints.pool(points).fetch() for points in chunks])

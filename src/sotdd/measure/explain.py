@@ -15,7 +15,7 @@ from sotdd.compute.comparison import Comparison, check_memory
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, choose_engine
 from sotdd.compute.estimators import Estimator
-from sotdd.compute.resampling import SPLITS, Plan, Resampling, make_seed
+from sotdd.compute.resampling import SPLITS, Plan, Resampling
 from sotdd.compute.slices import slice_datasets
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
@@ -147,7 +147,7 @@ def _compare(
     comparison = Comparison(together, pairs, recipe, p, estimator=estimator, n_splits=SPLITS)
     by_class = len(together), len(together) + 1  # the datasets again, each class sorted on its own
     classes = ClassCosts(datasets, by_class, p)
-    with_labels = Plan.of_half_samples(datasets, (0, 1), _HALF_SAMPLES, make_seed(recipe), (p,))
+    with_labels = Plan.of_half_samples(datasets, (0, 1), _HALF_SAMPLES, recipe.split_seed, (p,))
     without = replace(with_labels, codes=np.zeros_like(with_labels.codes))
     resampling = Resampling([with_labels, without])
     unsorted = max(comparison.unsorted, resampling.n_projections)

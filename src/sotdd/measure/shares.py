@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import Stream, Workers, generator
-from sotdd.compute.resampling import Marks, Plan, make_seed
+from sotdd.compute.resampling import Marks, Plan
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.inputs.sampling import sample_rows
 from sotdd.inputs.schema import find_columns
@@ -108,14 +108,15 @@ def _sum_columns(parts: Doubles, places: NDArray[np.int64], count: int) -> Doubl
 
 def _measure_parts(points: Sequence[LabelledData], projections: Projections, p: float) -> tuple[Doubles, ...]:
     """(R, d + 1) the parts of the data, by group of directions; of random splits of the pool; and of half samples."""
-    seed, d = make_seed(projections), points[0].n_features
+    seed, d = projections.split_seed, points[0].n_features
     most = min(max(_VALUES // (2 * d), _FEWEST_ROWS), _MOST_ROWS)
     some = [one if one.n_points <= most else one.take(sample_rows(one.n_points, most, seed)) for one in points]
     splits = Plan.of_pair(some, (0, 1), _SPLITS, seed, (p,))
     halves = Plan.of_half_samples(some, (0, 1), _HALVES, seed, (p,))
-    theta, side = find_directions(d, seed), np.repeat([0, 1], splits.sizes).astype(np.uint8)
+    ranks = np.argsort(projections.order or range(d))
+    theta, side = find_directions(d, seed)[:, ranks], np.repeat([0, 1], splits.sizes).astype(np.uint8)
     with Workers() as workers:
-        pool = sort_columns(some, projections.scaler, seed, workers)
+        pool = sort_columns(some, projections.scaler, seed, workers, ranks)
         whole = find_contributions(pool, side, theta, p, workers)
         split, halved = (
             np.stack([
@@ -143,11 +144,12 @@ def _find_errors(
 
 
 def sort_columns(
-    datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers
+    datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers, ranks: NDArray[np.int64]
 ) -> tuple[Floats, Floats, NDArray[np.int32]]:
     """Scale the points (N, d) of two datasets together; sort every column (d, N), and say which point a value is of.
 
-    Equal values come in an order of its own in every column: in one order, they would seem to go together.
+    Equal values come in an order of its own in every column, by its rank (d,): in one order, they would seem to go
+    together.
     """
     from sotdd.compute.cpu_engine import scale_rows
 
@@ -163,7 +165,7 @@ def sort_columns(
 
     def sort(part: slice) -> None:
         for number in range(part.start, part.stop):
-            shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(len(points))
+            shuffled = generator(seed, Stream.FEATURE_TIES, int(ranks[number])).permutation(len(points))
             order[number] = shuffled[np.argsort(values[number][shuffled])]
             values[number] = values[number][order[number]]
 

@@ -235,11 +235,21 @@ class ImportanceSampled:
 
     @classmethod
     @serial_blas.hold()
-    def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere | Hadamard) -> ImportanceSampled:
-        """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
+    def fit(
+        cls,
+        datasets: Sequence[LabelledData],
+        scaler: Scaler | None,
+        law: Sphere | Hadamard,
+        order: Sequence[int] | None = None,
+    ) -> ImportanceSampled:
+        """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for.
+
+        Their coordinates are the features in this ``order``, so that all sampling is the same whatever order they have.
+        """
         n_features, structured = datasets[0].n_features, isinstance(law, Hadamard)
         with np.errstate(over="ignore", invalid="ignore"):
             samples = [_sample_points(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
+            samples = samples if order is None else [np.take(points, order, axis=1) for points in samples]
             samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
         largest = float(np.max([(points.max(), -points.min()) for points in samples]))
         if not np.isfinite(largest):  # nothing can be learnt from them

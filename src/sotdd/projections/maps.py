@@ -82,6 +82,11 @@ class DirectionMap(ABC):
         values = points.new_tensor(self.matrix) @ points.T
         return values if self.clamp is None else values.clamp(-self.clamp, self.clamp)
 
+    def reorder(self, order: Sequence[int] | None) -> Self:
+        """The same for points whose feature ``order[j]`` is coordinate j; only laws that treat features alike can."""
+        assert order is None
+        return self
+
     @abstractmethod
     def part(self, rows: slice) -> Self:
         """Some consecutive projections."""
@@ -139,6 +144,10 @@ class Directions(DirectionMap):
         """The directions as products take them."""
         with np.errstate(over="ignore"):  # found, and explained, where rows are checked
             return np.ascontiguousarray(self.theta, np.float32)
+
+    def reorder(self, order: Sequence[int] | None) -> Directions:
+        """Move the coordinates of every direction."""
+        return self if order is None else replace(self, theta=self.theta[:, np.argsort(order)])
 
     def part(self, rows: slice) -> Directions:
         """Some consecutive directions."""

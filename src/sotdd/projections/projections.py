@@ -65,6 +65,9 @@ class Projections:
         Whether labels are projected along the directions of features, φ = θ.
     first_block
         Where the projections begin.
+    order
+        Of columns with names, the feature that each coordinate of a sampled direction belongs to, so that directions
+        do not depend on how columns are called and ordered; None for coordinates in the order of the features.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Projections:
     columns: Names | None = None
     shared_directions: bool = True
     first_block: int = 0
+    order: tuple[int, ...] | None = None
 
     @classmethod
     def fit(
@@ -209,7 +213,8 @@ class Projections:
         known = {field.name: settings[field.name] for field in fields(cls) if field.name in settings}
         known["directions"] = tilt if tilted else Law.restore(settings["directions"])
         known |= {"label": Law.restore(settings["label"]), "scaler": scaler}
-        restored = cls(**{**known, "columns": tuple(settings["columns"]) if "columns" in settings else None})
+        known |= {name: tuple(settings[name]) for name in ("columns", "order") if name in settings}
+        restored = cls(**known)
         if restored.fingerprint != fingerprint:
             raise SotddError("its projections come out differently when drawn with the libraries installed here")
         return restored
@@ -271,10 +276,13 @@ class Projections:
             stretch = law if isinstance(law, ImportanceSampled) else None
             return HadamardDirections.sample_blocks(
                 self.seed or 0, stream, numbers, self._rotations, self.n_features, stretch
-            )
+            ).reorder(self.order)
         sizes, name = (BLOCK, self.n_features), type(law).__name__
         return join_maps(
-            [check_directions(law.draw(rng, *sizes), name, *sizes) for rng in self._start(stream, numbers)]
+            [
+                check_directions(law.draw(rng, *sizes), name, *sizes).reorder(self.order)
+                for rng in self._start(stream, numbers)
+            ]
         )
 
     def _sample_terms(self, numbers: range, stream: Stream, count: int) -> LabelTerms:
@@ -375,6 +383,7 @@ class Projections:
             **({"first_block": self.first_block} if self.first_block else {}),
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
             **({} if self.columns is None else {"columns": list(self.columns)}),
+            **({} if self.order is None else {"order": list(self.order)}),
         }
 
     @kept_property
@@ -396,6 +405,17 @@ class Projections:
         for numbers in self._list_numbers():
             digest.update(np.ascontiguousarray(numbers).tobytes())
         return digest.hexdigest()[:16]
+
+    @kept_property
+    def split_seed(self) -> int:
+        """A seed for splits of the data, which names and the order of columns have no part in."""
+        if self.columns is None:
+            return int(self.fingerprint, 16)
+        scaler = self.scaler
+        if scaler is not None and self.order is not None:
+            scale = scaler.scale if isinstance(scaler.scale, float) else scaler.scale[[*self.order]]
+            scaler = replace(scaler, centre=scaler.centre[[*self.order]], scale=scale)
+        return int(replace(self, scaler=scaler, columns=None, order=None).fingerprint, 16)
 
     def _list_numbers(self) -> list[NDArray[Any]]:
         """All numbers of explicit arrays; or of the first block sampled, the terms and part of a projection."""

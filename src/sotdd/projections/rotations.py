@@ -8,7 +8,8 @@ from 3·D bits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,9 +86,12 @@ class HadamardDirections(PiecedMap):
     ----------
     stretch
         How points are stretched before they are projected; None where they are not.
+    order
+        The feature that each coordinate of a rotation belongs to, (d,); None for the order of the features.
     """
 
     stretch: ImportanceSampled | None = None
+    order: NDArray[np.int64] | None = None
 
     @classmethod
     def sample_rows(
@@ -123,7 +127,12 @@ class HadamardDirections(PiecedMap):
 
     def project(self, points: Floats, out: Floats, at: int = 0, tile: int | None = None) -> None:
         """Stretch points where directions are, and go through one rotation after another."""
-        super().project(points if self.stretch is None else self.stretch.move_points(points), out, at)
+        ordered = points if self.order is None else points[:, self.order]
+        super().project(ordered if self.stretch is None else self.stretch.move_points(ordered), out, at)
+
+    def reorder(self, order: Sequence[int] | None) -> HadamardDirections:
+        """Bring the features of points in this order before they are projected."""
+        return self if order is None else replace(self, order=np.array(order))
 
     @kept_property
     def theta(self) -> Floats:

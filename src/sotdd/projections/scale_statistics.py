@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -15,6 +15,9 @@ from sotdd.basics.errors import refuse_beyond_float64
 from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.features import DeviceFeatures
+
+if TYPE_CHECKING:
+    from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
 
@@ -176,7 +179,8 @@ MOST_VALUES = 1 << 22
 _TAIL = 0.05
 # Of sums of weights, which so many equal ones must not miss a quantile by.
 _ROUNDING = 1e-9
-
+# Features are sorted by values no larger than this, and by so many digits: the last ones depend on the order of rows.
+_LARGEST, _DIGITS = 1e150, 9
 
 # The standard deviation of a standard normal law whose tails are brought in so.
 _NORMAL = 0.9117391519128463
@@ -217,6 +221,26 @@ def _find_quantiles(column: Doubles, weights: Doubles) -> Doubles:
     places = np.searchsorted(reached, np.array([tail, 1 - tail]) * 2 * half)
     found: Doubles = column[order[places]]
     return found
+
+
+def sort_features(data: Sequence[LabelledData], scaler: Scaler | None, *, weigh_points: bool = False) -> list[int]:
+    """The features in an order that follows from their values, so that names and places change no number.
+
+    Sorted by two means over all rows, of values that are scaled and brought between -1 and 1: of each feature, and of
+    its product with the mean of all features. Names decide only where both are equal.
+    """
+    columns = next(part.columns for part in data if part.columns is not None)
+    totals, count = np.zeros((2, len(columns))), 0.0
+    for part, rows in zip(data, _sample_rows(data), strict=True):
+        with np.errstate(over="ignore"):  # to infinity, which is brought in too
+            values = rows.astype(np.float64) if scaler is None else (rows - scaler.centre) * scaler.inverse
+        np.clip(values, -_LARGEST, _LARGEST, out=values)
+        values /= 1 + np.abs(values)
+        weight = part.n_points if weigh_points else 1
+        totals += weight / len(rows) * (np.stack([np.ones(len(rows)), values.mean(axis=1)]) @ values)
+        count += weight
+    keys = np.round(totals / count, _DIGITS).T.tolist()
+    return sorted(range(len(columns)), key=lambda place: (keys[place], columns[place]))
 
 
 def _sample_rows(datasets: Sequence[LabelledData]) -> list[NDArray[Any]]:

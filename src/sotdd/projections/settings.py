@@ -21,11 +21,12 @@ from sotdd.basics.errors import (
 )
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.inputs.reading import TableSettings
-from sotdd.projections.directions import DirectionLaw, Hadamard, ImportanceSampled, Sphere
+from sotdd.projections.directions import DirectionLaw, Hadamard, ImportanceSampled, Orthogonal, Sphere
 from sotdd.projections.label_laws import ClassQuantiles, LabelLaw
 from sotdd.projections.labels import CUT, TABLE_CUT, Moments, OrderLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.projections import Projections
 from sotdd.projections.rotations import FEWEST_FEATURES
+from sotdd.projections.scale_statistics import sort_features
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
 
 if TYPE_CHECKING:
@@ -119,13 +120,16 @@ class ProjectionSettings:
                 "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object like those",
             )
         scaler = find_scaler(self.scale, data, weigh_points=weigh_points)
+        columns = next((part.columns for part in data if part.columns is not None), None)
+        order = None  # laws of a user's own may mean single features
+        if columns is not None and type(law) in (Sphere, Hadamard, Orthogonal):
+            order = tuple(sort_features(data, scaler, weigh_points=weigh_points))
         if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
-            law = ImportanceSampled.fit(data, scaler, law)
+            law = ImportanceSampled.fit(data, scaler, law, order)
         label_law = self.find_label_law(scaler)
         shared = check_choice(self.label_directions, "label_directions", ("shared", "own")) == "shared"
         seed, count = check_seed(self.seed), check_count(self.n_projections, "n_projections")
-        columns = next((part.columns for part in data if part.columns is not None), None)
-        projections = Projections(n_features, count, law, label_law, seed, scaler, columns, shared)
+        projections = Projections(n_features, count, law, label_law, seed, scaler, columns, shared, order=order)
         for part in data:
             projections.check(part)
         return projections

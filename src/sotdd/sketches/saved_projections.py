@@ -141,6 +141,9 @@ def _read_learnt(reader: Reader) -> tuple[Scaler | None, ImportanceSampled | Non
     n_features, columns = settings.count("n_features"), settings.texts("columns") or None
     if columns is not None and len(columns) != n_features:
         raise reader.refuse("its columns are not one for each feature")
+    order = settings.get("order", list) if settings.has("order") else []
+    if order and (set(map(type, order)) != {int} or sorted(order) != list(range(n_features))):
+        raise reader.refuse("its order of features has not each of them once")
     if reader.holds("centre"):
         centre, remarks = reader.array("centre", "f8", (n_features,)), reader.remarks("scale_remarks")
         scale = reader.array("scale", "f8", (n_features,)) if reader.holds("scale") else reader.number("scale")

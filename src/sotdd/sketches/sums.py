@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.compute.class_moments import LABEL_SAMPLES, ClassMoments, combine_classes, find_controlled
 from sotdd.compute.engine import Sampler, choose_engine, refuse_bad_terms
-from sotdd.compute.resampling import make_seed
 from sotdd.compute.slices import ProjectedPoints, project_datasets
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.maps import BLOCK, ORDERS, Block, describe_overflow
@@ -222,7 +221,7 @@ class Sums:
         self, points: ProjectedPoints, batch: LabelledData, totals: Sequence[dict[str, Any]], n_before: int
     ) -> None:
         """Deal points to groups, and count them."""
-        rng = generator(make_seed(self.projections), Stream.STREAM_GROUPS, n_before)
+        rng = generator(self.projections.split_seed, Stream.STREAM_GROUPS, n_before)
         drawn = np.asarray(rng.integers(GROUPS, size=batch.n_points))
         for total, (begin, end) in zip(totals, pairwise(batch.offsets.tolist()), strict=True):
             for group in range(GROUPS):

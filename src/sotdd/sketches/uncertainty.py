@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.resources import Stream, Workers, generator
 from sotdd.compute.distance import NoiseFloor
-from sotdd.compute.resampling import HALVING_PROJECTIONS, Each, Plan, Resampling, find_distances, make_seed
+from sotdd.compute.resampling import HALVING_PROJECTIONS, Each, Plan, Resampling, find_distances
 from sotdd.inputs.data import LabelledData, cut_range
 from sotdd.projections.maps import BLOCK, Block
 from sotdd.projections.projections import Projections
@@ -99,7 +99,7 @@ def bound_error(
 
 def plan_halves(data: LabelledData, projections: Projections) -> list[Plan]:
     """Ways to halve a dataset, and then to halve random halves of it; nothing for a single point."""
-    seed, quarter = make_seed(projections), data.n_points // 4
+    seed, quarter = projections.split_seed, data.n_points // 4
     plans = Plan.of_halves([data], 0, _HALVINGS, seed, HALVING_ORDERS)
     rng = generator(seed, Stream.HALF_SAMPLES, data.n_points)
     for _ in range(_PARTS if quarter else 0):

@@ -317,12 +317,16 @@ def _upload_map(drawn: DirectionMap, device: torch.device) -> Map:
 
 def _upload_rotations(drawn: HadamardDirections, device: torch.device) -> Map:
     """Copy rotations, and how points are stretched, as directions are."""
-    stretch, parts = drawn.stretch, []
+    stretch, order, parts = drawn.stretch, drawn.order, []
     for rotation, first, stop in drawn.parts:
         scales = copy_array(rotation.scales[first:stop], np.float32, device)
         parts.append((copy_array(rotation.signs, np.float32, device), scales, first))
 
     def project(points: torch.Tensor, kept: dict[object, torch.Tensor]) -> Rows:
+        if order is not None:
+            if "order" not in kept:
+                kept["order"] = points[:, order.tolist()]
+            points = kept["order"]
         if stretch is not None:
             if stretch not in kept:
                 basis, moves = (copy_array(part, np.float32, device) for part in (stretch.basis, stretch.moves))

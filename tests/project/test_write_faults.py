@@ -16,6 +16,7 @@ import pytest
 
 import sotdd
 from project.test_faults import KINDS, made
+from sotdd.drift.gate import append_lines, hold_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits as POSIX has them")
 
@@ -110,6 +111,30 @@ def test_a_line_of_a_log_is_whole_or_not_there(files, run, monkeypatch, command)
     assert run(*line)[0] == 0
     assert Path("gate.log").read_bytes().startswith(before)
     assert Path("gate.log").read_bytes().count(b"\n") == 2
+
+
+def test_two_runs_of_a_monitor_count_every_batch(files):
+    """The second one waits for the log, and goes on where the first one ended."""
+    line = [sys.executable, "-m", "sotdd", "monitor", "train.ref", *["same.csv"] * 3, "--log", "gate.log"]
+    runs = [subprocess.Popen([*line, "--n-permutations", "199"], stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [run.wait(timeout=200) for run in runs] in ([0, 0], [0, 1], [1, 0])
+    states = [json.loads(line)["monitor"]["n_batches"] for line in Path("gate.log").read_text().splitlines()]
+    assert states == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_line_that_does_not_fit_takes_no_other_writer_with_it(files):
+    """Another process waits with its line while a log is held, and adds it behind lines that were taken back."""
+    append_lines("gate.log", ['"verdict": "a"\n'])
+    code = "from sotdd.drift.gate import append_lines; append_lines('gate.log', ['\"verdict\": \"b\"\\n'])"
+    with hold_log("gate.log") as append:
+        other = subprocess.Popen([sys.executable, "-c", code])
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(timeout=4)
+        with limit_files(20), pytest.raises(sotdd.SotddError, match="cannot write"):
+            append(['"verdict": "c"\n'] * 9)
+        append(['"verdict": "d"\n'])
+    assert other.wait(timeout=60) == 0
+    assert Path("gate.log").read_text().split() == [part for name in "adb" for part in ('"verdict":', f'"{name}"')]
 
 
 @pytest.mark.parametrize("line", [

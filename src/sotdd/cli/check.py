@@ -177,21 +177,21 @@ def monitor_command(
 
     A drift too small for any single batch adds up. If nothing drifts, there is one
     false alarm in --run-length batches on average. Each call continues where the log
-    ends; after an alarm the sum starts again from zero. Pass every batch once.
+    ends, and waits while another one writes it; after an alarm the sum starts again
+    from zero. Pass every batch once.
 
     Exit code 0: no alarm. 1: an alarm, with the columns that changed. 2: a batch
     could not be judged, and was skipped.
     """
-    from sotdd.drift.gate import append_lines, describe_state, open_log, read_history, resume_monitor, write_line
+    from sotdd.drift.gate import describe_state, hold_log, open_log, read_history, resume_monitor, write_line
     from sotdd.reports.datasets import DatasetSummary
     from sotdd.reports.gate import GateRun, write_gate_page
 
     open_log(log)
-    history = read_history(log, reference)
     gate = replace(_make_gate(reference, asked), n_permutations=asked.measuring.get("n_permutations", 499))
     if gate.drift is None:
         raise SotddError(f"{reference!r} is a sketch, which has no points to permute: give the data.")
-    monitor = resume_monitor(gate.drift.monitor(asked.measuring.get("run_length", 200)), log)
+    monitor = gate.drift.monitor(asked.measuring.get("run_length", 200))
 
     def watch(opened: Opened, batch: str) -> BatchVerdict:
         nonlocal monitor
@@ -201,15 +201,17 @@ def monitor_command(
     verdicts: list[BatchVerdict] = []
     failures: list[str] = []
     summaries = {}
-    for verdict, opened in _judge_batches(gate, current, asked, watch):
-        verdicts.append(verdict)
-        if asked.report is not None and opened is not None:
-            summaries[verdict.batch] = DatasetSummary.of(opened)
-        try:
-            append_lines(log, [write_line(verdict, reference, monitor=describe_state(monitor))])
-        except SotddError as error:  # an alarm is an alarm all the same; the series cannot go on
-            failures.append(error.say(asked.naming))
-            break
+    with hold_log(log) as append:  # from where the series stands to its last line, so that no batch is lost
+        monitor, history = resume_monitor(monitor, log), read_history(log, reference)
+        for verdict, opened in _judge_batches(gate, current, asked, watch):
+            verdicts.append(verdict)
+            if asked.report is not None and opened is not None:
+                summaries[verdict.batch] = DatasetSummary.of(opened)
+            try:
+                append([write_line(verdict, reference, monitor=describe_state(monitor))])
+            except SotddError as error:  # an alarm is an alarm all the same; the series cannot go on
+                failures.append(error.say(asked.naming))
+                break
     so_far = f"{say_count(monitor.n_batches, 'batch', 'batches')} so far"
     note = f"{so_far}, {monitor.run_length:,} to a false alarm on average"
     if monitor.last is not None:

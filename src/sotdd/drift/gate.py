@@ -9,8 +9,9 @@ import errno
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -309,28 +310,57 @@ def write_line(verdict: BatchVerdict, reference: str, **more: object) -> str:
 
 
 def append_lines(path: str | os.PathLike[str], lines: Sequence[str]) -> None:
-    """Add whole lines to the end of a log by one write: writers at the same time do not mix their lines.
+    """Add lines to the end of a log: all of them are on disk, or the log is as it was."""
+    with hold_log(path) as append:
+        append(lines)
 
-    Lines that are not written whole, as on a full disk, are taken back. Where a line looks cut short, because a writer
-    was stopped in it or is still writing, a line break comes first. A store cannot
-    add to an object, so a log there is written anew.
+
+@contextmanager
+def hold_log(path: str | os.PathLike[str]) -> Iterator[Callable[[Sequence[str]], None]]:
+    """Hold a log, so that other processes wait to add to it; yields what adds lines, all or none.
+
+    Lines that are not written whole, as on a full disk, are taken back. Where a line was cut short, because its writer
+    was stopped, a line break comes first. A store cannot add to an object, so a log there is written anew, and nobody
+    waits.
     """
-    before, content = open_log(path), "".join(lines).encode()
-    if before and not before.endswith(b"\n"):
-        content = b"\n" + content
-    with explain_failure("write", path, "choose another file") as target:
-        if isinstance(target, str):
-            write_whole(target, before + content)
-            return
-        with target.open("ab", buffering=0) as file:
-            written = file.write(content)
-            try:
-                if written < len(content):
-                    raise OSError(errno.ENOSPC, "no space left")
-                os.fsync(file.fileno())
-            except OSError:
-                file.truncate(file.tell() - written)
-                raise
+    open_log(path)
+    with ExitStack() as held:
+        with explain_failure("write", path, "choose another file") as target:
+            file = None if isinstance(target, str) else held.enter_context(target.open("ab", buffering=0))
+            if file is not None:
+                _lock(file.fileno())
+
+        def append(lines: Sequence[str]) -> None:
+            before, content = open_log(path), "".join(lines).encode()
+            if before and not before.endswith(b"\n"):
+                content = b"\n" + content
+            if file is None:
+                write_whole(path, before + content)
+                return
+            with explain_failure("write", path, "choose another file"):
+                try:
+                    if file.write(content) < len(content):
+                        raise OSError(errno.ENOSPC, "no space left")
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(len(before))
+                    raise
+
+        yield append
+
+
+def _lock(file: int) -> None:
+    """Wait until no other process holds a file; nothing where the file system has no locks."""
+    with suppress(OSError):
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(file, 1 << 40, os.SEEK_SET)  # a byte that nobody reads
+            msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def open_log(path: str | os.PathLike[str]) -> bytes:

@@ -6,7 +6,9 @@ import stat
 import subprocess
 import sys
 import time
+import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -130,11 +132,42 @@ def test_a_link_back_to_its_folder_is_no_class():
     assert (found.classes, found.n_points) == (("cat", "dog"), 2)
 
 
-def test_opening_an_archive_leaves_nothing_behind():
+def test_opening_leaves_nothing_behind_and_removes_what_kills_left(folder):
+    """Copies are gone when a dataset is open; those of a killed process when the next one makes one."""
+    pytest.importorskip("pyarrow")
     np.savez("a.npz", X=np.eye(3), y=[0, 1, 1])
-    left = set(Path(sources.temporary_folder().name).iterdir())
-    sotdd.open_dataset("a.npz")
-    assert set(Path(sources.temporary_folder().name).iterdir()) == left
+    Path("wide.csv").write_text(TABLE, encoding="utf-16")
+    code = (
+        "import os, sotdd, tempfile; from pathlib import Path; from sotdd.inputs import sources\n"
+        "sotdd.open_dataset('a.npz'); sotdd.open_dataset('wide.csv', label=None)\n"
+        "print([len(list(one.iterdir())) for one in Path(tempfile.gettempdir()).glob('sotdd-copies-*')], flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    for _ in range(2):  # of the first, only the lock is left, which the second removes
+        environment = os.environ | {"TMPDIR": str(folder / "copies")}
+        (folder / "copies").mkdir(exist_ok=True)
+        done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=False)
+        assert done.stdout.split() == [b"[1]"]
+        assert len(list(Path("copies").iterdir())) == 1
+
+
+def test_an_array_that_an_archive_has_twice_is_refused():
+    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile("twice.npz", "w") as archive:
+        for value in (0, 1):
+            np.save("x.npy", np.full((3, 2), value))
+            archive.write("x.npy", "X.npy")
+    with pytest.raises(sotdd.SotddError, match="two arrays 'X'"):
+        sotdd.open_dataset("twice.npz", label=None)
+
+
+def test_a_file_that_claims_very_many_features_is_refused_before_anything_is_drawn(monkeypatch):
+    made = sotdd.sketch(np.eye(3), sotdd.Projections.fit([np.eye(3)], scale=None, tilt=False, n_projections=8), name="small")
+    settings = {**made.recipe, "n_features": 10**7}
+    replace(made, through=replace(made.through, settings=settings, known=None)).save("small.sotdd")
+    monkeypatch.setattr(sotdd.Projections, "restore", lambda *_: pytest.fail("drawn"))
+    for call in (sotdd.distance, lambda *pair: sotdd.mix(pair[1], {"a": pair[0]})):
+        with pytest.raises(sotdd.SotddError, match="has 3 features but the sketch is of 10000000"):
+            call("small.sotdd", np.eye(3))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")

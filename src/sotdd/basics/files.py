@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -68,6 +69,23 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(entries)
         finally:
             os.close(entries)
+
+
+def lock_file(file: int, *, wait: bool = True) -> bool:
+    """Lock an open file until it is closed; False where another process holds it, or there are no locks."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(file, 1 << 30, os.SEEK_SET)  # a byte that nobody reads
+            msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
 
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:

@@ -67,7 +67,10 @@ def pack_reference(reference: DriftReference) -> bytes:
 def read_reference(path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
     """Read a reference; anything else is refused in one line."""
     reader = unpack(KIND, read_whole(path, f"the file of a {KIND}"), path)
-    recipe, hints = read_projections(reader, projections), get_type_hints(DriftReference)
+    data, hints = _read_data(reader), get_type_hints(DriftReference)
+    if data.n_features != reader.within("recipe").count("n_features"):  # before anything is drawn
+        raise reader.refuse("its rows have other features than its projections")
+    recipe = read_projections(reader, projections)
     plain = {name: _read(reader.within("plain"), name, hints[name], 0) for name in _PLAIN}
     settings = reader.get("settings", dict)
     if not set(settings) <= set(SETTINGS):
@@ -76,8 +79,7 @@ def read_reference(path: str | PathLike[str], projections: Projections | None = 
         check_order(plain["p"]), check_seed(plain["seed"]), Reading.of(**settings)
     except SotddError as error:
         raise reader.refuse(first_line(error).rstrip(".")) from error
-    data = _read_data(reader)
-    if data.n_features != recipe.n_features or data.columns != recipe.columns:
+    if data.columns != recipe.columns:
         raise reader.refuse("its rows have other features than its projections")
     if data.origin.target is not None and data.origin.target.bins != settings.get("bins"):
         raise reader.refuse("its targets are cut otherwise than those of batches")

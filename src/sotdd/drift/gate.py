@@ -9,7 +9,6 @@ import errno
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +18,7 @@ from typing import Any
 
 from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.files import explain_failure, read_whole, refuse_unwritable, write_whole
+from sotdd.basics.files import explain_failure, lock_file, read_whole, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Remark, Remarks, Verdict
 from sotdd.basics.text import json_number, quote, say_count, with_error
 from sotdd.compute.distance import Distance
@@ -328,7 +327,7 @@ def hold_log(path: str | os.PathLike[str]) -> Iterator[Callable[[Sequence[str]],
         with explain_failure("write", path, "choose another file") as target:
             file = None if isinstance(target, str) else held.enter_context(target.open("ab", buffering=0))
             if file is not None:
-                _lock(file.fileno())
+                lock_file(file.fileno())
 
         def append(lines: Sequence[str]) -> None:
             before, content = open_log(path), "".join(lines).encode()
@@ -347,20 +346,6 @@ def hold_log(path: str | os.PathLike[str]) -> Iterator[Callable[[Sequence[str]],
                     raise
 
         yield append
-
-
-def _lock(file: int) -> None:
-    """Wait until no other process holds a file; nothing where the file system has no locks."""
-    with suppress(OSError):
-        if sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(file, 1 << 40, os.SEEK_SET)  # a byte that nobody reads
-            msvcrt.locking(file, msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def open_log(path: str | os.PathLike[str]) -> bytes:

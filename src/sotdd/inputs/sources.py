@@ -17,17 +17,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any
+from typing import IO, Any
 from urllib.error import HTTPError
 
 from sotdd.basics.errors import SotddError, first_line, require
-from sotdd.basics.files import find_file_name, find_store, is_remote, is_web, open_address, reason
+from sotdd.basics.files import find_file_name, find_store, is_remote, is_web, lock_file, open_address, reason
 from sotdd.basics.text import join_names
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import OPTIONS, Reading
@@ -48,6 +49,8 @@ _IN_FOLDERS = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".jsonl"
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 # What `save_to_disk` of Hugging Face's library writes beside the tables.
 _SAVED = ("dataset_info.json", "state.json")
+# Copies that are removed when what is being opened is open.
+_COPIES: ContextVar[ExitStack] = ContextVar("copies")
 # What stands for standard input.
 _STDIN = "-"
 
@@ -101,29 +104,38 @@ def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values 
 
 def open_path(path: str, name: str, reading: Reading) -> Loaded:
     """Open a file or folder by what it is."""
-    try:
-        if path == _STDIN:
-            return _open_files([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
-        target = Path(path)
-        is_there = not is_remote(path) and exists(target)
-        if not is_there or not target.is_dir():
-            return _open_files(list_files(str(target) if is_there else path), name, reading)
-        if reading.split is not None:
-            target, reading = _find_split(target, reading.split), replace(reading, split=None)
-        if all((target / known).is_file() for known in _SAVED) and find_spec("datasets") is not None:
-            from sotdd.inputs.loaders.datasets import open_saved
+    with ExitStack() as copies:
+        previous = _COPIES.set(copies)
+        try:
+            return _open_there(path, name, reading)
+        except PermissionError as error:
+            raise access_error(error.filename or path, error) from error
+        finally:
+            _COPIES.reset(previous)
 
-            return open_saved(target, name, reading)
-        if not reading.unlabelled:
-            _refuse_splits(target)
-        files = list_files(str(target))
-        if files:
-            return _open_files(files, name, reading)
-        from sotdd.inputs.loaders.files import open_folder
 
-        return open_folder(target, name, reading)
-    except PermissionError as error:
-        raise access_error(error.filename or path, error) from error
+def _open_there(path: str, name: str, reading: Reading) -> Loaded:
+    """Open standard input, a file, files or a folder."""
+    if path == _STDIN:
+        return _open_files([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
+    target = Path(path)
+    is_there = not is_remote(path) and exists(target)
+    if not is_there or not target.is_dir():
+        return _open_files(list_files(str(target) if is_there else path), name, reading)
+    if reading.split is not None:
+        target, reading = _find_split(target, reading.split), replace(reading, split=None)
+    if all((target / known).is_file() for known in _SAVED) and find_spec("datasets") is not None:
+        from sotdd.inputs.loaders.datasets import open_saved
+
+        return open_saved(target, name, reading)
+    if not reading.unlabelled:
+        _refuse_splits(target)
+    files = list_files(str(target))
+    if files:
+        return _open_files(files, name, reading)
+    from sotdd.inputs.loaders.files import open_folder
+
+    return open_folder(target, name, reading)
 
 
 def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
@@ -288,7 +300,7 @@ def _choose_tables(inside: Iterable[PurePath], folder: str) -> list[str]:
 
 
 def download(url: str) -> Path:
-    """A copy of a remote file in a temporary folder, which is removed when the process ends."""
+    """A copy of a remote file, which is removed once the dataset is open."""
     try:
         with open_address(url) as source:
             return _copy(source, find_file_name(url))
@@ -303,13 +315,29 @@ def download(url: str) -> Path:
 
 def _copy(source: Any, name: str) -> Path:  # noqa: ANN401  # something that reads like a file
     """A copy of what can be read only once."""
-    target = Path(tempfile.mkdtemp(dir=temporary_folder().name)) / name
+    target = make_copy_folder() / name
     with target.open("wb") as copy:
         shutil.copyfileobj(source, copy, 1 << 20)
     return target
 
 
+def make_copy_folder() -> Path:
+    """A folder for a copy, which is removed once the dataset is open; what is mapped then stays readable."""
+    folder = tempfile.TemporaryDirectory(dir=_own_folder()[0].name, ignore_cleanup_errors=True)
+    return Path(_COPIES.get().enter_context(folder))
+
+
 @cache
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Where copies are kept as long as the process lasts."""
-    return tempfile.TemporaryDirectory(prefix="sotdd-")
+def _own_folder() -> tuple[tempfile.TemporaryDirectory[str], IO[bytes]]:
+    """Where the copies of this process are; those of processes that were killed are removed.
+
+    A process holds a lock in its folder, which comes second, as long as it lives.
+    """
+    for lock in Path(tempfile.gettempdir()).glob("sotdd-copies-*/lock"):
+        with suppress(OSError), lock.open("ab") as file:
+            if lock_file(file.fileno(), wait=False):
+                shutil.rmtree(lock.parent, ignore_errors=True)
+    folder = tempfile.TemporaryDirectory(prefix="sotdd-copies-", ignore_cleanup_errors=True)
+    file = (Path(folder.name) / "lock").open("ab")
+    lock_file(file.fileno(), wait=False)
+    return folder, file

@@ -290,7 +290,7 @@ def mix(
         through = sketches[0].through
         for other in sketches[1:]:
             through.refuse_other(other.through, f"sketches {sketches[0].name!r} and {other.name!r}")
-        data = [require_projections(sketches[0]).align(part) for part in data]
+        data = [require_projections(sketches[0], part).align(part) for part in data]
     by_labels = any(len(one.classes) > 1 and one.class_terms.any() for one in sketches)
     if by_labels:
         _refuse_mixed_labels(sketches, data)

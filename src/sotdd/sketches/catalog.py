@@ -305,7 +305,8 @@ class Catalog:
             drawn, n_quantiles = self.projections, self.levels.count
         elif made:
             first = next(iter(made.values()))
-            drawn, n_quantiles = require_projections(first), QUANTILES if first.exact else first.n_quantiles
+            drawn = require_projections(first, next(iter(data.values())))
+            n_quantiles = QUANTILES if first.exact else first.n_quantiles
         else:
             drawn, n_quantiles = Projections.fit(data), QUANTILES
         made |= {name: sketch(one, drawn, n_quantiles=n_quantiles) for name, one in data.items()}

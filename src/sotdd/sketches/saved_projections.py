@@ -12,8 +12,9 @@ import numpy as np
 
 from sotdd.basics.errors import SotddError, describe, first_line
 from sotdd.basics.resources import kept_property
-from sotdd.basics.text import quote, show
+from sotdd.basics.text import quote, say_count, show
 from sotdd.compute.matrix import DistanceMatrix
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import TILTED_ROTATIONS, ImportanceSampled
 from sotdd.projections.projections import Projections
 from sotdd.projections.scaler import Scaler
@@ -82,6 +83,15 @@ class SavedProjections:
             or "the settings are the same, but other versions of libraries drew other numbers from them"
         )
         raise SotddError(f"{what} are through different projections: {reason}. Use the same for both.")
+
+    def refuse_data(self, data: LabelledData) -> None:
+        """Refuse data with another number of features before anything is drawn: a small file may claim very many."""
+        count = self.settings.get("n_features")
+        if "columns" not in self.settings and count != data.n_features:
+            raise SotddError(
+                f"dataset {data.name!r} has {say_count(data.n_features, 'feature')} but the sketch is of "
+                f"{show(repr(count), 20)}: compare data with the same features."
+            )
 
     def require_projections(self, whose: str) -> Projections:
         """The projections, to see other data through, or an error where they cannot be had."""

@@ -214,10 +214,9 @@ def compare_sketches(
             first.through.refuse_other(source.through, f"sketches {first.name!r} and {source.name!r}")
             sketches.append(source)
             continue
-        projections = projections or require_projections(first)
-        made = sketch(
-            source, projections, n_quantiles=n_quantiles, name=name, device=device, progress=progress, **reading
-        )
+        opened = open_dataset(source, name=name, **reading)
+        projections = projections or require_projections(first, opened)
+        made = sketch(opened, projections, n_quantiles=n_quantiles, name=name, device=device, progress=progress)
         sketches.append(made)
     return {(i, j): sketches[i].distance(sketches[j], p, estimator=estimator) for i, j in pairs}
 
@@ -229,6 +228,8 @@ def read_sketch(source: Comparable) -> Comparable:
     return source
 
 
-def require_projections(made: Sketch) -> Projections:
-    """The projections of a sketch, to sketch other data through, or an error where they cannot be had."""
+def require_projections(made: Sketch, data: LabelledData | None = None) -> Projections:
+    """The projections of a sketch, to sketch these data through, or an error where they cannot be had or do not fit."""
+    if data is not None:
+        made.through.refuse_data(data)
     return made.through.require_projections(f"sketch {made.name!r}")

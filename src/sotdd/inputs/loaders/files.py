@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import sqlite3
-import tempfile
 import threading
 import warnings
 import zipfile
@@ -43,9 +42,9 @@ from sotdd.inputs.sources import (
     access_error,
     exists,
     files_below,
+    make_copy_folder,
     reading_file,
     refuse_irregular,
-    temporary_folder,
 )
 
 Schema = Any
@@ -109,7 +108,7 @@ def _read_header(path: str, reading: Reading) -> tuple[str, str]:
 
 def _transcode(path: str, encoding: str) -> str:
     """A copy of a file in UTF-8."""
-    target = Path(tempfile.mkdtemp(dir=temporary_folder().name)) / "copy.csv"
+    target = make_copy_folder() / "copy.csv"
     with arrow().input_stream(path) as stream, target.open("w", encoding="utf-8", newline="") as copy:
         shutil.copyfileobj(codecs.getreader(encoding)(stream), copy)
     return str(target)
@@ -354,14 +353,12 @@ def _read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any
         known = join_names([*map(repr, names)]) or "none"
         raise SotddError(f"{path} has no array {name!r}, only {known}: name others", by=("features", "label"))
     member = archive.getinfo(f"{name}.npy")
+    if archive.namelist().count(member.filename) > 1:
+        raise SotddError(f"{path} has two arrays {name!r}: save it again with numpy.savez.")
     if member.file_size > _LARGE and member.file_size > _SQUEEZED * member.compress_size:
         sizes = f"{member.compress_size / 1e6:,.1f} MB and would become {member.file_size / 1e9:,.1f} GB"
         raise SotddError(f"array {name!r} of {path} takes {sizes}, as a zip bomb does: save it with numpy.savez.")
-    unpacked = Path(archive.extract(member, tempfile.mkdtemp(dir=temporary_folder().name)))
-    array = _read_array(unpacked, f"array {name!r} of {path}")
-    if not isinstance(array, np.memmap):
-        shutil.rmtree(unpacked.parent)
-    return array
+    return _read_array(Path(archive.extract(member, make_copy_folder())), f"array {name!r} of {path}")
 
 
 # ------------------------------------------------------------------ folders of images

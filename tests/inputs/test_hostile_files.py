@@ -161,7 +161,9 @@ def test_an_array_that_an_archive_has_twice_is_refused():
 
 
 def test_a_file_that_claims_very_many_features_is_refused_before_anything_is_drawn(monkeypatch):
-    made = sotdd.sketch(np.eye(3), sotdd.Projections.fit([np.eye(3)], scale=None, tilt=False, n_projections=8), name="small")
+    made = sotdd.sketch(
+        np.eye(3), sotdd.Projections.fit([np.eye(3)], scale=None, tilt=False, n_projections=8), name="small"
+    )
     settings = {**made.recipe, "n_features": 10**7}
     replace(made, through=replace(made.through, settings=settings, known=None)).save("small.sotdd")
     monkeypatch.setattr(sotdd.Projections, "restore", lambda *_: pytest.fail("drawn"))

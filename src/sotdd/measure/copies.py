@@ -241,7 +241,7 @@ def copies(
     found = Copies(sizes, train_rows[codes[0]], 0.0, 1.0, nearer, level=level, remarks=remarks)
     if holdout is None:
         _, by_chance, p_value = count_common(codes[1], codes[0])
-        return replace(found, by_chance=by_chance, p_value=p_value, remarks=(*remarks, Remark("no holdout")))
+        return replace(found, by_chance=by_chance, p_value=p_value, remarks=(Remark("no holdout"), *remarks))
     by_chance = sizes[0] * float(np.mean(train_rows[codes[2]] >= 0))
     most = most or max(sizes)
     rows = [sample_rows(sizes[0], most, seed), *(sample_rows(size, min(most, *sizes[1:]), seed) for size in sizes[1:])]

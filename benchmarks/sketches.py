@@ -55,6 +55,23 @@ def speed(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> list[
     ]
 
 
+def streaming(turns: int, n: int = 60_000, d: int = 784, count: int = 500, batch: int = 10_000) -> list[Line]:
+    """Sketching a stream of batches against sketching the same rows at once, in processor time."""
+    x, y = labelled(n, d)
+    projections = sotdd.Projections.fit([(x, y)], n_projections=count)
+    batches = [(x[start : start + batch], y[start : start + batch]) for start in range(0, n, batch)]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(1 + turns):
+        for call, spent in zip((sotdd.sketch, sotdd.sketch_stream), seconds, strict=True):
+            began = time.process_time()
+            call((x, y) if call is sotdd.sketch else batches, projections)
+            spent.append(time.process_time() - began)
+    once, streamed = (float(np.median(spent[1:])) for spent in seconds)  # the first call loads compiled loops
+    what = f"`sketch_stream` / `sketch` (n = {n:,}, d = {d}, L = {count}, batches of {batch:,}), processor time"
+    measured = f"{streamed / once:.2f} × ({streamed:.1f} s against {once:.1f} s)"
+    return [Line(what, measured, "≤ 1.5 ×", streamed <= 1.5 * once)]
+
+
 def mixing(turns: int, n: int = 5000, d: int = 64, count: int = 1000, sources: int = 50) -> list[Line]:
     """Which mixture of many sketches is most like another, beside one comparison of the target with each."""
     rng = np.random.default_rng(0)
@@ -277,7 +294,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default_folder(), help="folder of mnist.npz and others")
     options = parser.parse_args()
     print(machine(), end="\n\n")
-    print("Promises", table([*speed(3 if options.quick else 9), *mixing(3), *files()]), sep="\n", end="\n\n")
+    print(
+        "Promises",
+        table([*speed(3 if options.quick else 9), *streaming(3 if options.quick else 9), *mixing(3), *files()]),
+        sep="\n",
+        end="\n\n",
+    )
     print("Summaries", summaries(100_000 if options.quick else 1_000_000), sep="\n", end="\n\n")
     print("Losses", halves_and_tails(), sep="\n", end="\n\n")
     if options.data.is_dir():

@@ -134,6 +134,18 @@ def test_measured_numbers_of_the_guide_to_mixtures_are_those_of_the_study():
     assert f"{middle:.1f} points, with an interval of −{-low:.1f} to {high:.1f}" in said
 
 
+def test_the_landing_page_shows_one_number_per_dataset_and_cites_as_the_citation_file():
+    page, cited = (path.read_text(encoding="utf-8") for path in (DOCS / "index.md", ROOT / "CITATION.cff"))
+    (drawn,) = re.findall(r":alt: (.*)", page)
+    distances = re.findall(r"(\d\.\d+) ± ", page)
+    assert len(distances) == 5
+    assert [f"{float(value):.2f}" for value in distances] == re.findall(r"\d\.\d\d", drawn)
+    (code,) = blocks(DOCS / "index.md", "bibtex")
+    for field in ("title", "version", "url", "year"):
+        for value in re.findall(rf"^  {field} += {{(.+)}}", code, re.MULTILINE):
+            assert value in cited
+
+
 @pytest.mark.slow  # its report explains every pair
 def test_the_python_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

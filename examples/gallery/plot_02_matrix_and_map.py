@@ -41,7 +41,7 @@ for share in (0.5, 1.0):
     datasets[f"{share:.0%} wrong labels"] = others, mislabelled(share)
 
 matrix = sotdd.pairwise(datasets, noise_floor=True)
-for line in matrix.ranking("digits"):
+for line in matrix.rank("digits"):
     print(f"{line.rank:>2}  {line.name:<18} {line.distance}")
 
 # %%

@@ -55,7 +55,7 @@ generators = {
 matrix = sotdd.pairwise(
     {"real": real, **generators}, label_law="quantiles", noise_floor=True
 )
-ranking = matrix.ranking("real")
+ranking = matrix.rank("real")
 for line in ranking:
     print(f"{line.name:<33} {line.distance}")
 

@@ -1,5 +1,10 @@
 """Encoders that turn texts and images into vectors."""
 
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -72,6 +77,35 @@ def test_a_fitted_transformer_encodes_rows_and_texts():
 )
 def test_encoders_that_do_not_encode(encoder, said):
     assert said in refusal((TEXTS, KINDS), encoder=encoder)
+
+
+def test_hashed_words_need_no_model(folder):
+    pd.DataFrame({"text": TEXTS, "label": KINDS}).to_csv("t.csv", index=False)
+    whole = open_dataset((TEXTS, KINDS), encoder="hashing")
+    assert whole.point_shape == (256,)
+    np.testing.assert_array_equal(open_dataset("t.csv::features=text,encoder=hashing").features, whole.features)
+    assert len(np.unique(whole.features, axis=0)) == 4
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_model_that_is_not_here_is_said_at_once(monkeypatch, reached):
+    """The library would try to reach the hub for a minute."""
+    asked = []
+
+    class Model:
+        def __init__(self, name, *, local_files_only):
+            asked.append((name, local_files_only))
+            raise OSError("not here")
+
+    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=Model))
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as hub:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.server_port if reached else 9}")
+        said = refusal((TEXTS, KINDS), encoder="MiniLM")
+        hub.shutdown()
+    assert asked == [("MiniLM", not reached)]
+    assert ("hub cannot be reached" in said) is not reached
+    assert "give its folder, or encoder='hashing'" in said
 
 
 @pytest.mark.slow

@@ -166,6 +166,7 @@ def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, ru
         x, y = rng.normal(number / 10, 1, size=(80, 3)), rng.choice(["cat", "dog"], size=80)
         frame = pandas.DataFrame(x, columns=["height", "width", "weight"])
         frame.assign(label=y).to_parquet(f"{name}.parquet")
+        frame.assign(label=y).to_csv(f"{name}.csv", index=False)
         frame.assign(species=y).to_csv("table.csv", index=False)
         np.savez(f"{name}.npz", X=x, y=y)
     commands = [line for block in blocks(README, "sh") for line in block.splitlines() if line.startswith("sotdd ")]
@@ -174,6 +175,26 @@ def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, ru
         code, output, errors = run(*shlex.split(command, comments=True)[1:])
         assert code == 0, (command, output, errors)
         assert output.strip(), command
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")], ids=named)
+def test_commands_of_pages_take_what_they_are_given(page):
+    """Every command that a page lists is there, with its options and as many arguments."""
+    from typer.main import get_command
+
+    from sotdd.cli.app import app
+
+    joined = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
+    for line in joined.splitlines():
+        words = shlex.split(line, comments=True)
+        command, names = get_command(app), []
+        if words[:1] != ["sotdd"]:
+            continue
+        words = words[1:]
+        while hasattr(command, "commands"):
+            names.append(words.pop(0))
+            command = command.commands[names[-1]]
+        command.make_context(" ".join(names), words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

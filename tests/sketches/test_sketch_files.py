@@ -55,8 +55,14 @@ def test_own_laws_come_back_without_projections_to_draw_from(tmp_path, pair):
     found = sotdd.Sketch.load(tmp_path / "a")
     assert found.projections is None
     assert found.distance(b).value == a.distance(b).value
-    with pytest.raises(sotdd.SotddError, match="cannot be drawn again"):
+    with pytest.raises(sotdd.SotddError, match=r"cannot be drawn again.* pass projections="):
         sotdd.distance(found, pair[1])
+    for source in (found, tmp_path / "a.sotdd"):  # which is what to do
+        found.save(tmp_path / "a.sotdd")
+        assert sotdd.distance(source, pair[1], projections=own).value == found.distance(b).value
+    other = sotdd.Projections.fit(list(pair), n_projections=64, directions=Circles(3.0))
+    with pytest.raises(sotdd.SotddError, match="different projections"):
+        sotdd.distance(found, pair[1], projections=other)
     sotdd.SketchBuilder(own).save(tmp_path / "b")
     with pytest.raises(sotdd.SotddError, match="projections="):
         sotdd.SketchBuilder.load(tmp_path / "b")

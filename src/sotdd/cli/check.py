@@ -348,12 +348,13 @@ def _end_run(
     # What is said of a single batch stands at the top.
     batches = each[0] if len(each) == 1 else {"batches": each}
     measured = [one.distance for one in run.verdicts if one.distance]
+    # Columns that were left out stand beside the verdict; gaps were told when a saved reference was made.
+    told = {"columns left out"} | ({"values filled"} if o.is_made(run.reference, o.REFERENCE) else set())
     replace(asked, report=None if failures else asked.report).print(
         {"reference": run.reference, "verdict": run.whole.value, "drifted": run.whole.drifted, **more, **batches},
         lambda: _print_verdicts(run),
         rows=[list_values(verdict, run.reference) for verdict in run.verdicts],
-        # Columns that were left out stand beside the verdict.
-        remarks=[remark for one in measured for remark in one.remarks if remark.kind != "columns left out"],
+        remarks=[remark for one in measured for remark in one.remarks if remark.kind not in told],
         legend="; ".join(filter(None, (note, _say_how(run)))) or None,
     )
     exit_code = run.whole.exit_code or (2 if failures else 0)

@@ -126,16 +126,18 @@ class DistanceMatrix(Result):
         return self.distances[i, j]
 
     def nearest(self, name: str) -> str:
-        """The first of `ranking`, which also has those that are not significantly different from it."""
+        """The first of `rank`, which also has those that are not significantly different from it."""
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")
-        return self.ranking(name).nearest
+        return self.rank(name).nearest
 
-    def ranking(self, name: str) -> Ranking:
+    def rank(self, name: str) -> Ranking:
         """The others from the nearest to the farthest, as `sotdd.rank` has them."""
         index = self._index(name)
         pairs = {other: tuple(sorted((i, index))) for i, other in enumerate(self.names) if i != index}
         return Ranking.of(name, {other: self.distances[i, j] for other, (i, j) in pairs.items()})
+
+    ranking = rank  # as it was called first
 
     def __repr__(self) -> str:
         """A table of values and errors, and what to know of it."""
@@ -243,7 +245,7 @@ class Ranked(Result):
 class Ranking(Result):
     """Datasets in order, the nearest to a target first.
 
-    `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it. Its answer is ``best``: all
+    `sotdd.rank`, `DistanceMatrix.rank` and `Catalog.nearest` return it. Its answer is ``best``: all
     candidates that are not significantly different from the first one, ``nearest``.
 
     Attributes
@@ -286,7 +288,7 @@ class Ranking(Result):
         >>> import numpy as np, sotdd
         >>> rng = np.random.default_rng(0)
         >>> here, many, few = (rng.normal(size=(n, 4)) for n in (2000, 1000, 50))
-        >>> order = sotdd.pairwise({"here": here, "few": few, "many": many, "far": here + 2}).ranking("here")
+        >>> order = sotdd.pairwise({"here": here, "few": few, "many": many, "far": here + 2}).rank("here")
         >>> [(line.rank, line.name) for line in order], order.best
         ([(1, 'many'), (1, 'few'), (3, 'far')], ('many', 'few'))
         """

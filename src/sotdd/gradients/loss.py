@@ -55,7 +55,8 @@ def sotdd_loss(
 ) -> Tensor:
     """How far apart two labelled datasets are, as a tensor to minimise.
 
-    The loss is the mean over projections of W_p^p: ``sotdd.distance(..., projections=projections).value ** p``.
+    The loss is the mean over projections of W_p^p, as of the plain estimator, without control variates:
+    ``sotdd.distance(..., projections=projections, estimator="plain").value ** p``.
     Where all projections at once would take much memory, chunks of them are computed again in the backward pass
     instead of being kept.
 

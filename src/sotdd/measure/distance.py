@@ -146,8 +146,8 @@ def distance(
     progress
         True for a bar, or a function of (done, total) projections.
     settings
-        How tables are read, as in `open_dataset`: ``label``, ``exclude``, ``missing`` and so on. What else a peer
-        takes, such as ``max_points``.
+        How data are read, as in `open_dataset`: ``label``, ``exclude``, ``image_size``, ``max_points`` and so on. What
+        else a peer takes, such as ``inner``.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def paper(
     projections: Given | None = None,
     device: str = "auto",
     progress: Progress = None,
-    **drawing: Unpack[ProjectionKeywords],
+    **drawing: Unpack[SampledSettings],
 ) -> Distance:
     """Measure s-OTDD as published: ``value ** p`` of the result is what the paper's Algorithm 1 returns.
 

@@ -28,7 +28,7 @@ from sotdd.measure.distance import ORDER, fit_named, fit_projections
 from sotdd.measure.explanation import Explanation
 from sotdd.measure.shares import share_changes
 from sotdd.projections.projections import Projections
-from sotdd.projections.settings import CallSettings, show_settings
+from sotdd.projections.settings import SampledSettings, show_settings
 from sotdd.sketches.saved_projections import Given, check_projections
 
 Doubles = NDArray[np.float64]
@@ -51,7 +51,7 @@ def explain(
     n_permutations: int = 999,
     device: str = "auto",
     progress: Progress = None,
-    **drawing: Unpack[CallSettings],
+    **drawing: Unpack[SampledSettings],
 ) -> Explanation:
     """Say why two labelled datasets are as far apart as they are.
 

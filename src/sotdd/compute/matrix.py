@@ -167,10 +167,7 @@ class DistanceMatrix(Result):
         }
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """The values as a table with a header row and names in the first column.
-
-        Where a path is given, they are also written there, whole or not at all.
-        """
+        """The values as a table with a header row and names in the first column, also written to a path if given."""
         text = io.StringIO()
         rows = ([name, *row] for name, row in zip(self.names, self.values.tolist(), strict=True))
         csv.writer(text, lineterminator="\n").writerows([["", *self.names], *rows])

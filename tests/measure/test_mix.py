@@ -167,6 +167,16 @@ def test_a_foreign_part_is_left_over(rng, sources):
     assert "left over: beyond noise" in repr(found)
 
 
+def test_the_only_source_has_what_others_may_have(rng):
+    x = rng.normal(size=(300, 3))
+    found = sotdd.mix(rng.normal(0.1, 1, size=(200, 3)), {"same": x, "apart": rng.normal(-1, 1, size=(150, 3))})
+    assert found.weights.tolist() == [1, 0]
+    (low, high), (none, most) = found.interval().tolist()
+    assert (high, none) == (1, 0)
+    assert 0 < most < 1
+    assert low == 1 - most
+
+
 def test_sources_of_one_law_are_a_group(rng, target, sources):
     found = sotdd.mix(target, {**sources, "again": draw(rng, 2, 400)})
     [group] = found.groups

@@ -155,6 +155,9 @@ class Mixture(Result):
 
         width = t.ppf((1 + check_level(level)) / 2, _PARTS - 1) * self.stderr
         ends: Doubles = np.clip(np.column_stack([self.weights - width, self.weights + width]), 0.0, 1.0)
+        first = int(np.argmax(self.weights))
+        if self.weights[first] == 1:  # it has what the others may have
+            ends[first, 0] = 1 - np.delete(ends[:, 1], first).max()
         return ends
 
     def __len__(self) -> int:

@@ -1,5 +1,6 @@
 """The commands test, reference and check, as a user or a pipeline runs them: exit codes, JSON, the log."""
 
+import csv
 import json
 import os
 import pty
@@ -233,7 +234,7 @@ def test_a_column_that_is_stuck_is_drift(reference, run):
 
 
 def test_a_batch_of_which_little_is_left_does_not_pass(files, rng, run):
-    for name, size, gaps in [("whole", 300, 6), ("hollow", 200, 180)]:
+    for name, size, gaps in [("whole", 300, 6), ("hollow", 200, 180), ("thin", 200, 60), ("usual", 200, 12)]:
         x = rng.normal(size=(size, 2))
         x[:gaps, 1] = np.nan
         rows = [f"{a},{'' if np.isnan(b) else b},{int(a > 0)}" for a, b in x]
@@ -242,6 +243,20 @@ def test_a_batch_of_which_little_is_left_does_not_pass(files, rng, run):
     code, _, errors = run("check", "whole.ref", "hollow.csv", *FEW)
     assert code == 2
     assert "180 of 200 rows" in errors
+    code, _, errors = run("check", "whole.ref", "thin.csv", *FEW)
+    assert code != 0
+    assert "60 of 200 rows lack a value or a label" in errors
+    assert "lack a value" not in run("check", "whole.ref", "usual.csv", *FEW)[2]
+
+
+def test_a_name_makes_no_row_of_its_own(files, run):
+    odd = "same\rforged,passed\x1b[31m\u202e.csv"
+    os.rename("same.csv", odd)
+    code, said, _ = run("rank", "gone.csv", "again.csv", odd, "--csv")
+    assert code == 0
+    assert not {"\r", "\x1b", "\u202e"} & set(said)
+    header, *rows = csv.reader(said.splitlines())
+    assert [len(row) for row in rows] == [len(header)] * 2
 
 
 def test_classes_that_the_reference_does_not_have_are_named(reference, rng, run):

@@ -44,12 +44,13 @@ def console() -> Console:
 
 
 def print_csv(rows: Sequence[Mapping[str, object]]) -> None:
-    """Print rows with their header: as they are into a pipe, and with control codes written out at a terminal."""
+    """Print rows with their header; control codes in names are written out, so that no name makes a row of its own."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
-    typer.echo(write_out(text.getvalue(), keep="\n") if sys.stdout.isatty() else text.getvalue(), nl=False)
+    for row in rows:
+        writer.writerow({key: write_out(cell) if isinstance(cell, str) else cell for key, cell in row.items()})
+    typer.echo(text.getvalue(), nl=False)
 
 
 def complain(text: str) -> None:

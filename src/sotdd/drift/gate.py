@@ -25,15 +25,16 @@ from sotdd.compute.distance import Distance
 from sotdd.drift.monitor import DriftMonitor
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import LabelledData, Origin
 from sotdd.inputs.sources import split_options
 from sotdd.measure.changes import LEVEL, Changes, TwoSampleTest
 from sotdd.measure.comparison import MOST_POINTS
 from sotdd.measure.distance import distance
 from sotdd.sketches.sketch import Sketch
 
-# A batch does not pass that lost more than this share of its rows, since something was missing in them.
-_MOST_LOST = 0.5
+# A batch does not pass if it lost this much more of its rows than the reference, since something was missing in them,
+# and chance gives as much by less than this probability; beside a sketch, if it lost more than half.
+_MORE_LOST, _BY_CHANCE, _MOST_LOST = 0.1, 0.001, 0.5
 # Files that have features under one name, if any, rather than columns.
 _ARRAYS = (".npz", ".npy")
 
@@ -234,12 +235,25 @@ class Gate:
         if isinstance(batch, LabelledData):
             judged, schema = (batch.judged, ()) if self.drift is None else self.drift.compare_schema(batch)
             found, origin = replace(found, judged=judged, schema=schema), batch.origin
-            if origin.rows_lost > _MOST_LOST * origin.rows_read:
+            if _loses_more(origin, self.drift):
                 lost = f"{origin.rows_lost:,} of {say_count(origin.rows_read, 'row')}"
                 doubts.append(f"{lost} lack a value or a label: too many to judge the batch.")
             if self.require_all_columns and judged is not None and judged.facts["left_out"]:
                 doubts.append(f"{judged}: all columns are required.")
         return replace(found, error=doubts[0] if doubts else None)
+
+
+def _loses_more(batch: Origin, reference: DriftReference | None) -> bool:
+    """Whether a batch lost many more of its rows than the reference did, beyond chance; a sketch does not say."""
+    from scipy.stats import hypergeom
+
+    if reference is None:
+        return batch.rows_lost > _MOST_LOST * batch.rows_read
+    usual, read = reference.data.origin.rows_lost, reference.data.origin.rows_read or reference.n_points
+    if batch.rows_lost <= (usual / read + _MORE_LOST) * batch.rows_read:
+        return False
+    both = usual + batch.rows_lost
+    return bool(hypergeom.sf(batch.rows_lost - 1, read + batch.rows_read, both, batch.rows_read) < _BY_CHANCE)
 
 
 def _judge_by_limit(measured: Distance | None, limit: float, far: str) -> Outcome:

@@ -32,6 +32,8 @@ NO_NUMBER = (*_NOTHING, "n.a.", "missing", "unknown", "--", ".", "<na>")
 _NO_VALUE = tuple(word for word in _NOTHING if word != "-")
 # How labels that are missing are written: a question mark and a minus may be names of classes.
 NO_LABEL = ("", "na", "n/a", "null", "none", "nan", "#n/a")
+# Bytes of text in a column that are read at a time; a dictionary may say more in few bytes of a file.
+_MOST_TEXT = 1 << 30
 _MONEY = "$€£¥₹"
 # A constant is kept up to this many characters.
 _LONGEST = 100
@@ -225,6 +227,8 @@ def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOT
     """A column as plain text, trimmed, with gaps where it says nothing."""
     library = arrow()
     functions = library.compute
+    if library.types.is_dictionary(values.type):
+        _refuse_large_texts(values)
     texts = values.cast(plain_type(values.type)).cast(library.large_string())
     texts = functions.utf8_trim_whitespace(texts.combine_chunks() if hasattr(texts, "combine_chunks") else texts)
     lower = functions.utf8_lower(texts)
@@ -232,6 +236,20 @@ def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOT
         nothing = tuple(word for word in nothing if word != "-")
     words = library.array([*nothing, *(word.strip().lower() for word in reading.na_values)], library.large_string())
     return functions.if_else(functions.is_in(lower, value_set=words), None, texts)
+
+
+def _refuse_large_texts(values: Array) -> None:
+    """Refuse values of a dictionary that are beyond memory once every row has its own."""
+    functions, size = arrow().compute, 0
+    for part in getattr(values, "chunks", [values]):
+        if len(part.dictionary):
+            lengths = functions.binary_length(part.dictionary.cast(plain_type(part.type)))
+            size += functions.sum(lengths.cast("int64").take(part.indices)).as_py() or 0
+    if size > _MOST_TEXT:
+        raise SotddError(
+            f"a column of text would take {size / 1e9:,.1f} GB: expected at most {_MOST_TEXT / 1e9:,.0f} GB; "
+            "write the file without it."
+        )
 
 
 def find_time_type(texts: Array) -> Type:

@@ -144,7 +144,6 @@ def test_squares_that_leave_float64_are_told(pair, method, unit):
         (lambda a, b: peers.mmd(a, b, bandwidth=1e-200), "leaves float64"),
         (lambda a, b: peers.otdd(a, b, p=700), "costs overflow"),
         (lambda a, b: peers.frechet(a, b, scale="minmax"), "scale is 'minmax'"),
-        (lambda a, b: sotdd.pairwise([a, b], max_points=5), "s-OTDD has no setting max_points"),
     ],
 )  # fmt: skip
 def test_bad_settings(pair, call, said):

@@ -48,6 +48,7 @@ def test_outcomes_are_judged(monkeypatch):
         "sotdd.DriftReference.fit(array([-1e300, -9e299]))",
         "sotdd.flow(pair(), pair(), steps=2, snapshots=[[1]])",
         "sotdd.pairwise([pair(), pair()], method=pd.NA)",
+        "sotdd.Scaler(centre=zeros(2), scale=1.0, arcsinh=Decimal('sNaN'))",
         "sotdd.pairwise([pair(), pair()], n_projections='3')",
         "sotdd.open_dataset(text(b'{\"u\": \"\\xff\"}\\n', '.jsonl'))",
         "sotdd.open_dataset(text('u,v,label\\n' + '1,2,a\\n3,4,b\\n' * 30 + '--1,2,a\\n'))",

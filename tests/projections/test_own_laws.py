@@ -116,7 +116,7 @@ def by_summary(summary):
         (law(lambda rng, n: Polynomials(np.full(n, np.nan), np.zeros((n, 1)))), "finite numbers"),
         (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0])), "the same kind"),
         (by_summary("mean"), "expected a function"),
-        (by_summary(lambda v, q: v[:, 0] * np.nan), "not finite"),
+        (by_summary(lambda v, q: v[:, 0] * np.nan), "law Mine returned NaN"),
         (by_summary(lambda v, q: v[:, :1]), r"shape \(\d+, 1\)"),
         (by_summary(lambda v, q: np.full(len(v), "1")), "expected real numbers"),
         (by_summary(lambda v, q: v.sort()), "read-only"),

@@ -67,6 +67,16 @@ def test_the_page_of_a_gate_and_the_python_on_it(tables, run, settings):
     assert [(one["test"]["p_value"], one["distance"]["value"]) for one in data["batches"]] == list(found.values())
 
 
+def test_one_batch_of_which_several_things_are_to_be_said_has_a_page(tables, run):
+    enough = ("--n-permutations", 199, "--report", "page.html")
+    code, out, said = run("check", "train.csv", "train.csv", "--label", "kind", *enough, "--json")
+    assert code == 0, said
+    schema = json.loads(out)["schema"]
+    assert len(schema) > 1
+    text = read(tables / "page.html")[0]
+    assert all(line["text"] in text for line in schema)
+
+
 def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
     run("reference", "train.csv", "-o", "train.ref", "--label", "kind", "--n-projections", 32)
     run("sketch", "train.csv", "-o", "train.sotdd", "--label", "kind", "--n-projections", 64)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, Union, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, as_array, describe, refuse_beyond_float64
+from sotdd.basics.errors import SotddError, as_array, check_flag, describe, refuse_beyond_float64
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.resources import kept_property
 from sotdd.basics.text import say_count
@@ -82,6 +82,7 @@ class Scaler:
         centre.flags.writeable = False
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "scale", _check_scale(self.scale, len(centre)))
+        object.__setattr__(self, "arcsinh", check_flag(self.arcsinh, "arcsinh"))
 
     @classmethod
     def fit(cls, datasets: Sequence[Dataset] | Mapping[str, Dataset], scale: Kind = "auto") -> Scaler:
